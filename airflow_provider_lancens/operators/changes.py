@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException, AirflowSkipException
+from airflow_provider_lancens.hooks.airflow_errors import AirflowSkipException
 from airflow_provider_lancens.hooks.template_args import check_choice, parse_table
 from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink
 from airflow_provider_lancens.operators.lance_operator import LanceOperator
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
-
-    from airflow_provider_lancens.identifiers import TableId
-    from airflow_provider_lancens.spark import Bookmark
 
 IfUnavailable = Literal["fail", "read_all"]
 FAIL_OR_READ_ALL = ("fail", "read_all")
@@ -49,7 +46,8 @@ class LanceFindChangesOperator(LanceOperator):
         super().__init__(**kwargs)
         self.table = table
         self.bookmark = bookmark
-        self.if_unavailable = check_choice("if_unavailable", if_unavailable, FAIL_OR_READ_ALL)
+        check_choice("if_unavailable", if_unavailable, FAIL_OR_READ_ALL)
+        self.if_unavailable: IfUnavailable = if_unavailable
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Find the versions.
@@ -61,36 +59,20 @@ class LanceFindChangesOperator(LanceOperator):
             LanceRetryableError: the metastore or the storage is unavailable.
         """
         from airflow_provider_lancens.hooks.table_checks import check_tag
-        from airflow_provider_lancens.spark.bookmarks import find_bookmark
 
         table, name = parse_table(self.table), check_tag(self.bookmark)
-        with self.connected(f"finding changes of table {str(table)!r}") as namespace:
-            status = self.hook.table_status(table)
-            if status.location is None:
-                raise AirflowFailException(f"{status}; declare it, or correct its name")
-            newest = status.version
-            bookmark = find_bookmark(namespace, table, name) if newest else None
-        previous = None if bookmark is None else self._previous(table, bookmark)
-        # The bookmark may have been moved past it meanwhile.
-        if not newest or newest <= (previous or 0):
+        with self.opened(context) as lake:
+            unread = lake.table(table).find_changes(name, if_unavailable=self.if_unavailable)
+        found, previous, newest = unread.bookmark, unread.previous_version, unread.version
+        if unread.is_empty:
             after = f"after {previous}, its bookmark's" if previous else "yet"
             raise AirflowSkipException(f"table {str(table)!r} has no version {after}")
-        self.log.info("Table %s: versions after %s, up to %d", table, previous, newest)
-        return {"table": str(table), "previous_version": previous, "version": newest}
-
-    def _previous(self, table: TableId, bookmark: Bookmark) -> int | None:
-        """Return the version after which changes are read; None for all rows."""
-        if not bookmark.is_expired:
-            return bookmark.version
-        found = (
-            f"bookmark={bookmark.name!r} of table {str(table)!r} has expired: it was at version "
-            f"{bookmark.version}, last moved at {bookmark.moved_at}, and a clean-up at {bookmark.expired_at} "
-            "stopped protecting that version, so changes after it may be lost"
-        )
-        if self.if_unavailable == "fail":
-            raise AirflowFailException(
-                f"{found}; read the whole table, such as with if_unavailable='read_all', replace the earlier "
-                "results, and move the bookmark with LanceTagOperator to the version that was read"
+        if found is not None and found.is_expired:
+            self.log.warning(
+                "Bookmark %r of table %s expired at %s: if_unavailable='read_all': reading the whole table",
+                name,
+                table,
+                found.expired_at,
             )
-        self.log.warning("%s; if_unavailable='read_all': reading the whole table", found)
-        return None
+        self.log.info("Table %s: versions after %s, up to %s", table, previous, newest)
+        return {"table": str(table), "previous_version": previous, "version": newest}

@@ -67,11 +67,6 @@ class TaskWrites(CatalogUser):
         """
         refuse_empty(_MAY_NOT_BE_EMPTY, signature(method).bind(None, *args, **kwargs).arguments)
 
-    @property
-    def records_reads(self) -> bool:
-        """See `CatalogUser.records_reads`."""
-        return True
-
     def record_read(self, table: TableId, *versions: int | None) -> None:
         """See `CatalogUser.record_read`."""
         recorded = versions[0] if len(versions) == 1 else (str(table), *versions)

@@ -160,12 +160,15 @@ class LanceDeleteTagOperator(LanceOperator):
             AirflowFailException: there is no such tag and ``if_missing`` is ``fail``.
             LanceRetryableError: the metastore or the storage is unavailable.
         """
+        from airflow_provider_lancens import spec_errors
         from airflow_provider_lancens.hooks.table_checks import check_tag
 
         table, tag = parse_table(self.table), check_tag(self.tag)
         with self.opened(context) as lake:
-            written = self.hook.table_status(table).version > 0
-            deleted = written and lake.table(table).delete_tag(tag, if_missing=SKIP)
+            try:
+                deleted = lake.table(table).delete_tag(tag, if_missing=SKIP)
+            except spec_errors.TableNotFoundError:
+                deleted = False
         if deleted:
             self.log.info("Tag %s of table %s deleted", tag, table)
         else:

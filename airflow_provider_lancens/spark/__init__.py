@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from airflow_provider_lancens._exports import lazy_exports
 
 if TYPE_CHECKING:
-    from airflow_provider_lancens.spark.bookmarks import Bookmark
+    from airflow_provider_lancens.spark.bookmarks import Bookmark, UnreadVersions
     from airflow_provider_lancens.spark.compute.column_task import ColumnFunctionError
     from airflow_provider_lancens.spark.datasource import LanceDataSource, lance_data_source
     from airflow_provider_lancens.spark.file_source import FileSource
@@ -64,6 +64,7 @@ __all__ = [
     "TableLayout",
     "TableStats",
     "Tag",
+    "UnreadVersions",
     "VersionInfo",
     "WriteIdentity",
     "WriteResult",
@@ -77,6 +78,7 @@ __getattr__ = lazy_exports(
     __name__,
     {
         "Bookmark": "bookmarks",
+        "UnreadVersions": "bookmarks",
         "WriteIdentity": "options",
         "VersionInfo": "table_info",
         "Tag": "table_info",

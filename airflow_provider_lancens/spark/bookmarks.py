@@ -15,7 +15,6 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_lancens import spec_errors
-from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.storage.json_records import UNREADABLE, record_fields, whole_number
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
 from airflow_provider_lancens.namespace.storage.object_store import RECORDED, is_detached
@@ -32,11 +31,12 @@ from airflow_provider_lancens.spark.options import (
     check_expires_after,
     is_whole_number,
 )
-from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
+from airflow_provider_lancens.spark.table.opened_version import open_version
 
 if TYPE_CHECKING:
     from lance import LanceDataset
-    from lance_namespace import LanceNamespace
+
+    from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 
 _log = logging.getLogger(__name__)
 
@@ -159,59 +159,60 @@ def _time(fields: Mapping[str, Any], name: str) -> datetime | None:
     return time if time.tzinfo is not None else None
 
 
-def list_bookmarks(namespace: NamespaceSpec | LanceNamespace, table: TableId | str) -> list[Bookmark]:
+@dataclass(frozen=True, slots=True)
+class UnreadVersions:
+    """The versions of a table that a consumer has not read: those after its bookmark, up to the newest."""
+
+    bookmark: Bookmark | None
+    """Up to which version it has read; None if it has no bookmark yet."""
+    version: int | None
+    """The newest version of the table; None without data."""
+
+    @property
+    def previous_version(self) -> int | None:
+        """The version after which rows are changes; None if all are: without a bookmark, or if it expired."""
+        return None if self.bookmark is None or self.bookmark.is_expired else self.bookmark.version
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was committed since."""
+        return (self.version or 0) <= (self.previous_version or 0)
+
+
+def list_bookmarks(target: ResolvedTable) -> list[Bookmark]:
     """Return the bookmarks of a table's consumers, by name, with the expired ones.
 
     They are the tags that `LanceTagOperator` or `Table.move_bookmark` set. Other tags aren't among them:
     those of other clients, of a sensor's `pin`, of release sets and of staged versions.
+    """
+    latest = target.open_latest()
+    if latest is None:
+        return []
+    return bookmarks_of(list_tags(latest), latest.version, target.dataset.manifests)
+
+
+def find_unread(target: ResolvedTable, name: str) -> UnreadVersions:
+    """Return the versions that the consumer of a bookmark has not read.
 
     Args:
-        namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
-        table: its identifier, such as ``db$table``.
+        target: the table.
+        name: the bookmark's name; it may be any tag of the table.
 
     Raises:
-        TableNotFoundError: (4) the table isn't declared.
-        InvalidInputError: (13) `table` isn't a valid identifier.
-        ServiceUnavailableError: (17) the storage or the metastore failed.
+        InvalidInputError: (13) the tag names a version of a branch.
     """
-    with resolved_table(namespace, table) as target:
-        latest = target.open_latest()
-        if latest is None:
-            return []
-        return bookmarks_of(list_tags(latest), latest.version, target.dataset.manifests)
-
-
-def find_bookmark(
-    namespace: NamespaceSpec | LanceNamespace, table: TableId | str, name: str
-) -> Bookmark | None:
-    """Return a bookmark by its name, which may be any tag of the table; None if there is none.
-
-    Args:
-        namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
-        table: its identifier, such as ``db$table``.
-        name: the bookmark's name.
-
-    Returns:
-        The bookmark; look whether it is expired before its version is used.
-
-    Raises:
-        TableNotFoundError: (4) the table isn't declared.
-        InvalidInputError: (13) `table` isn't a valid identifier, or the tag names a version of a branch.
-        ServiceUnavailableError: (17) the storage or the metastore failed.
-    """
-    with resolved_table(namespace, table) as target:
-        latest = target.open_latest()
-        if latest is None:
-            return None
-        files, tag = target.dataset.manifests, list_tags(latest).get(name)
-        if tag is None:
-            return find_expiry(files, name, latest.version)
-        if not is_on_main(tag):
-            raise spec_errors.InvalidInputError(
-                f"table {target.id}: tag {name!r} names a version of branch {tag['branch']!r}, and only the "
-                "main line of a table can be read by a bookmark; choose another name"
-            )
-        return bookmark_of(name, tag, latest.version, files)
+    latest = target.open_latest()
+    if latest is None:
+        return UnreadVersions(None, None)
+    files, tag = target.dataset.manifests, list_tags(latest).get(name)
+    if tag is None:
+        return UnreadVersions(find_expiry(files, name, latest.version), latest.version)
+    if not is_on_main(tag):
+        raise spec_errors.InvalidInputError(
+            f"table {target.id}: tag {name!r} names a version of branch {tag['branch']!r}, and only the "
+            "main line of a table can be read by a bookmark; choose another name"
+        )
+    return UnreadVersions(bookmark_of(name, tag, latest.version, files), latest.version)
 
 
 def bookmarks_of(tags: Mapping[str, Any], newest: int, files: Manifests) -> list[Bookmark]:
@@ -260,14 +261,13 @@ _TRIES = 10
 
 
 def move_bookmark(
-    namespace: NamespaceSpec | LanceNamespace,
-    table: TableId | str,
+    target: ResolvedTable,
     name: str,
     version: int,
     *,
     expires_after: timedelta | None = None,
     allow_older: bool = True,
-) -> None:
+) -> Bookmark:
     """Move the bookmark of a consumer to a version, which it keeps from clean-ups; create it if it is new.
 
     An expired bookmark becomes valid again.
@@ -283,79 +283,65 @@ def move_bookmark(
             f"version={version}: is staged, so that no other version follows it; publish it first, and pass "
             "the version that it was published as"
         )
-    with resolved_table(namespace, table) as target:
-        target.check_version(version)
-        opened = target.open(version)
-        if not allow_older and (present := list_tags(opened).get(name)) and present["version"] > version:
-            raise spec_errors.InvalidInputError(
-                f"table {target.id}: bookmark {name!r} is at version {present['version']}, and "
-                f"version={version} "
-                "is older; its consumer would read the versions in between again. Pass allow_older=True "
-                "for that"
-            )
-        _move(opened, target.dataset.manifests, name, version, expires_after)
+    opened = open_version(target, version)
+    if not allow_older and (present := list_tags(opened).get(name)) and present["version"] > version:
+        raise spec_errors.InvalidInputError(
+            f"table {target.id}: bookmark {name!r} is at version {present['version']}, and "
+            f"version={version} "
+            "is older; its consumer would read the versions in between again. Pass allow_older=True "
+            "for that"
+        )
+    _move(opened, target.dataset.manifests, name, version, expires_after)
+    moved = find_unread(target, name).bookmark
+    if moved is None:
+        raise spec_errors.ConcurrentModificationError(
+            f"table {target.id}: bookmark {name!r} was deleted right after it was moved"
+        )
+    return moved
 
 
-def advance_bookmark(
-    namespace: NamespaceSpec | LanceNamespace,
-    table: TableId | str,
-    name: str,
-    *,
-    expected: int | None,
-    version: int,
-) -> None:
+def advance_bookmark(target: ResolvedTable, name: str, *, expected: int | None, version: int) -> None:
     """Move a bookmark after its consumer has read, unless others moved it meanwhile; it keeps its expiry.
 
     Args:
-        namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
-        table: its identifier, such as ``db$table``.
+        target: the table.
         name: the bookmark's name; it is created if it is new.
         expected: the version that it had when the consumer began; None if it was new or expired.
         version: the version up to which the consumer has read.
 
     Raises:
-        TableNotFoundError: (4) the table isn't declared.
         TableVersionNotFoundError: (11) there is no such version.
         ConcurrentModificationError: (14) it isn't at the expected version; it wasn't moved.
     """
-    with resolved_table(namespace, table) as target:
-        target.check_version(version)
-        opened = target.open(version)
-        tag = list_tags(opened).get(name)
-        found = None if tag is None else int(tag["version"])
-        if found != expected:
-            raise spec_errors.ConcurrentModificationError(
-                f"table {target.id}: bookmark {name!r} was moved from version {expected} to {found} while "
-                f"its "
-                f"consumer read up to version {version}; it was not moved. Run one consumer of a bookmark "
-                f"at a time"
-            )
-        expiry = None if tag is None else expires_after(tag["metadata"])
-        _move(opened, target.dataset.manifests, name, version, expiry)
+    opened = open_version(target, version)
+    tag = list_tags(opened).get(name)
+    found = None if tag is None else int(tag["version"])
+    if found != expected:
+        raise spec_errors.ConcurrentModificationError(
+            f"table {target.id}: bookmark {name!r} was moved from version {expected} to {found} while its "
+            f"consumer read up to version {version}; it was not moved. Run one consumer of a bookmark at a "
+            "time"
+        )
+    expiry = None if tag is None else expires_after(tag["metadata"])
+    _move(opened, target.dataset.manifests, name, version, expiry)
 
 
-def delete_bookmark(namespace: NamespaceSpec | LanceNamespace, table: TableId | str, name: str) -> bool:
+def delete_bookmark(target: ResolvedTable, name: str) -> bool:
     """Delete a bookmark, or any other tag, and what is known of its expiry.
 
     Args:
-        namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
-        table: its identifier, such as ``db$table``.
+        target: the table.
         name: the bookmark's name.
 
     Returns:
         False if there was none.
-
-    Raises:
-        TableNotFoundError: (4) the table isn't declared.
-        ServiceUnavailableError: (17) the storage or the metastore failed.
     """
-    with resolved_table(namespace, table) as target:
-        latest = target.open_latest()
-        if latest is None:
-            return False
-        # First the tag: a clean-up that still finds it may record that it expired.
-        deleted = delete_tag(latest, name)
-        return remove_expiry(target.dataset.manifests, name) or deleted
+    latest = target.open_latest()
+    if latest is None:
+        return False
+    # First the tag: a clean-up that still finds it may record that it expired.
+    deleted = delete_tag(latest, name)
+    return remove_expiry(target.dataset.manifests, name) or deleted
 
 
 def _move(

@@ -44,11 +44,6 @@ class CatalogUser:
     def check_given(self, method: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         """Check arguments of a method as they were given."""
 
-    @property
-    def records_reads(self) -> bool:
-        """Whether each read is told to `record_read`, with its version."""
-        return False
-
     def record_read(self, table: TableId, *versions: int | None) -> None:
         """Record a read.
 

@@ -9,6 +9,7 @@ import functools
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Self, TypeAlias, TypeVar, cast
 
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from airflow_provider_lancens.spark.blobs import BlobRange
-    from airflow_provider_lancens.spark.bookmarks import Bookmark
+    from airflow_provider_lancens.spark.bookmarks import Bookmark, UnreadVersions
     from airflow_provider_lancens.spark.changes.read_changes import IfUnavailable
     from airflow_provider_lancens.spark.lance_catalog import LanceCatalog
     from airflow_provider_lancens.spark.maintenance import CompactionOptions, IndexSpec, Thresholds
@@ -185,7 +186,10 @@ class Table:
         if version is None and self._at is not None:
             return self
         with self._resolved() as target:
-            return Table(self.lake, self._table, _number_of(target, version))
+            number = self._number_of(target, version)
+            if version is not None:
+                target.check_version(number)
+            return Table(self.lake, self._table, number)
 
     @property
     @_verb("reading the schema of")
@@ -267,21 +271,12 @@ class Table:
             InvalidInputError: (13) the version, the columns, the filter or `blobs` is invalid, or Spark has
                 no type for a column.
         """
-        from airflow_provider_lancens.spark.read import read_table
+        from airflow_provider_lancens.spark.read import read_opened
 
-        version = self._at
-        if self.lake.user.records_reads:
-            version = self._chosen(None)
-            self.lake.user.record_read(self._table, version)
-        return read_table(
-            self.lake.spark,
-            self.lake.source,
-            self._table,
-            version=version,
-            columns=columns,
-            filter=filter,
-            blobs=blobs,
-        )
+        spark = self.lake.spark
+        with self._opened() as (target, dataset):
+            self.lake.user.record_read(self._table, dataset.version)
+            return read_opened(spark, target, dataset, columns, filter, blobs)
 
     @_verb("opening")
     def dataset(self) -> LanceDataset:
@@ -707,20 +702,45 @@ class Table:
                 "that has a 'previous_version'; got none"
             )
         with self._resolved() as target:
-            version = self._at if self._at is not None else _number_of(target, None)
-            found, previous = None, self._previous
             if bookmark is not None:
-                found = self._bookmark(bookmark, if_unavailable)
-                previous = 0 if found is None else min(found.version, version)
-            elif after_version == 0 and not isinstance(after_version, bool):
+                return self._changes_after(target, bookmark, if_unavailable)
+            version = self._number_of(target, None)
+            previous = self._previous
+            if after_version == 0 and not isinstance(after_version, bool):
                 previous = 0
             elif after_version is not None:
-                previous = _number_of(target, after_version)
-            if bookmark is not None and self._at is None:
-                version = self._range_of_task(target, bookmark, previous or 0, version)
-        pinned = Table(self.lake, self._table, version)
+                previous = self._number_of(target, after_version)
+                target.check_version(previous)
+        return Changes(Table(self.lake, self._table, version), previous or 0, None, None, if_unavailable)
+
+    @_verb("finding changes of")
+    def find_changes(self, bookmark: str, *, if_unavailable: IfUnavailable = "fail") -> UnreadVersions:
+        """Return the versions that the consumer of a bookmark has not read; the bookmark stays where it is.
+
+        Args:
+            bookmark: its name, which may be that of any tag; if it is new, all rows are changes.
+            if_unavailable: what to do if the bookmark expired: ``fail``, or ``read_all``, with which all rows
+                are changes, and `UnreadVersions.bookmark` says when it expired.
+
+        Raises:
+            TableNotFoundError: (4) the table isn't declared.
+            InvalidInputError: (13) an argument is invalid, or the bookmark expired, and `if_unavailable` is
+                ``fail``.
+        """
+        check_choice("if_unavailable", if_unavailable, ("fail", "read_all"))
+        with self._resolved() as target:
+            return self._unread(target, bookmark, if_unavailable)
+
+    def _changes_after(self, target: ResolvedTable, bookmark: str, if_unavailable: IfUnavailable) -> Changes:
+        unread = self._unread(target, bookmark, if_unavailable)
+        found, version = unread.bookmark, unread.version
+        if version is None:
+            raise _nothing_written(target)
+        previous = 0 if found is None else min(found.version, version)
+        if self._at is None:
+            version = self._range_of_task(target, bookmark, previous, version)
         position = None if found is None or found.is_expired else found.version
-        return Changes(pinned, previous or 0, bookmark, position, if_unavailable)
+        return Changes(Table(self.lake, self._table, version), previous, bookmark, position, if_unavailable)
 
     def _range_of_task(self, target: ResolvedTable, bookmark: str, after: int, version: int) -> int:
         """Return up to which version the running task reads: in its later tries as in the first."""
@@ -736,7 +756,8 @@ class Table:
         """Return the bookmarks of the table's consumers by name, with the expired ones."""
         from airflow_provider_lancens.spark.bookmarks import list_bookmarks
 
-        return list_bookmarks(self.lake.source, self._table)
+        with self._resolved() as target:
+            return list_bookmarks(target)
 
     @_verb("moving a bookmark of")
     def move_bookmark(
@@ -768,23 +789,11 @@ class Table:
                 the tag meanwhile; the bookmark wasn't moved.
             ServiceUnavailableError: (17) the storage or the metastore failed.
         """
-        from airflow_provider_lancens.spark.bookmarks import find_bookmark, move_bookmark
+        from airflow_provider_lancens.spark.bookmarks import move_bookmark
 
-        number = self._chosen(version)
-        move_bookmark(
-            self.lake.source,
-            self._table,
-            name,
-            number,
-            expires_after=expires_after,
-            allow_older=allow_older,
-        )
-        found = find_bookmark(self.lake.source, self._table, name)
-        if found is None:
-            raise spec_errors.ConcurrentModificationError(
-                f"table {self.name}: bookmark {name!r} was deleted right after it was moved"
-            )
-        return found
+        with self._resolved() as target:
+            number = self._number_of(target, version)
+            return move_bookmark(target, name, number, expires_after=expires_after, allow_older=allow_older)
 
     @_verb("deleting a bookmark of")
     def delete_bookmark(self, name: str, *, if_missing: IfMissing = "fail") -> bool:
@@ -836,8 +845,8 @@ class Table:
         from airflow_provider_lancens.spark.table_info import Tag
 
         check_choice("if_exists", if_exists, ("skip", "replace", "fail"))
-        number = self._chosen(version)
         with self._resolved() as target:
+            number = self._number_of(target, version)
             dataset, files = open_version(target, number), target.dataset.manifests
             if if_exists == "replace":
                 set_tag(dataset, files, name, number)
@@ -1243,8 +1252,10 @@ class Table:
         """
         from airflow_provider_lancens.spark.maintenance import Thresholds
         from airflow_provider_lancens.spark.maintenance.clean_up import clean_up_versions
+        from airflow_provider_lancens.spark.maintenance.maintenance_options import check_retention
 
         with _invalid_arguments():
+            check_retention(older_than, keep_versions, keys_older_than=keys_older_than)
             when = _options(Thresholds, thresholds)
         return clean_up_versions(
             self.lake.source,
@@ -1463,29 +1474,45 @@ class Table:
 
         return None if text is None else parse_filter(target, dataset, text).lance_sql
 
-    def _chosen(self, version: VersionLike | None) -> int:
-        """Return the version that an argument chooses; by default the table's own."""
+    def _number_of(self, target: ResolvedTable, version: VersionLike | None) -> int:
+        """Return the number that an argument means, by default of the version that the table is opened at.
+
+        Whether there is a version of a number that was given isn't looked up.
+
+        Raises:
+            TableVersionNotFoundError: (11) nothing was written yet, or there is no version of that time.
+        """
+        from airflow_provider_lancens.spark.table.version_lookup import WantedVersion
+
         if version is None and self._at is not None:
             return self._at
-        with self._resolved() as target:
-            return _number_of(target, version)
+        number = WantedVersion.of(version).find(target)
+        if number is None:
+            number = target.latest_version()
+        if number is None:
+            raise _nothing_written(target)
+        return number
 
-    def _bookmark(self, name: str, if_unavailable: str) -> Bookmark | None:
-        from airflow_provider_lancens.spark.bookmarks import find_bookmark
+    def _unread(self, target: ResolvedTable, bookmark: str, if_unavailable: IfUnavailable) -> UnreadVersions:
+        from airflow_provider_lancens.spark.bookmarks import find_unread
 
-        found = find_bookmark(self.lake.source, self._table, name)
+        unread = find_unread(target, bookmark)
+        found = unread.bookmark
         if found is not None and found.is_expired and if_unavailable == "fail":
             raise spec_errors.InvalidInputError(
-                f"table {self.name}: bookmark {name!r} has expired: it was at version {found.version}, "
-                f"last moved at {found.moved_at}, and changes after it may be lost; read the whole table "
-                "with if_unavailable='read_all', and replace the earlier results"
+                f"table {self.name}: bookmark {bookmark!r} has expired: it was at version {found.version}, "
+                f"last moved at {found.moved_at}, and a clean-up at {found.expired_at} stopped protecting "
+                "that version, so changes after it may be lost; read the whole table, such as with "
+                "if_unavailable='read_all', replace the earlier results, and move the bookmark to the "
+                "version that was read"
             )
-        return found
+        return unread if self._at is None else replace(unread, version=self._at)
 
     def _delete_name(self, name: str, if_missing: str, kind: str) -> bool:
         from airflow_provider_lancens.spark.bookmarks import delete_bookmark
 
-        found = delete_bookmark(self.lake.source, self._table, name)
+        with self._resolved() as target:
+            found = delete_bookmark(target, name)
         if not found:
             self._missing(if_missing, spec_errors.TableTagNotFoundError, f"{kind} {name!r}")
         return found
@@ -1615,17 +1642,11 @@ class Changes:
             return
         from airflow_provider_lancens.spark.bookmarks import advance_bookmark, forget_range
 
-        with table.lake.attempt(f"moving bookmark {self._bookmark!r} of table {table.name!r}"):
-            advance_bookmark(
-                table.lake.source,
-                table._table,
-                self._bookmark,
-                expected=self._position,
-                version=self.version,
-            )
+        moving = f"moving bookmark {self._bookmark!r} of table {table.name!r}"
+        with table.lake.attempt(moving), table._resolved() as target:
+            advance_bookmark(target, self._bookmark, expected=self._position, version=self.version)
             if user.execution_id:
-                with table._resolved() as target:
-                    forget_range(target.dataset.manifests, self._bookmark, user.execution_id)
+                forget_range(target.dataset.manifests, self._bookmark, user.execution_id)
 
 
 def _number_in(result: Mapping[str, Any], field: str) -> int | None:
@@ -1638,24 +1659,10 @@ def _number_in(result: Mapping[str, Any], field: str) -> int | None:
     raise spec_errors.InvalidInputError(f"{field}: expected a whole number of at least 0, got {value!r}")
 
 
-def _number_of(target: ResolvedTable, version: VersionLike | None) -> int:
-    """Return the number of a version that exists.
-
-    Raises:
-        TableVersionNotFoundError: (11) there is no such version, or none at all yet.
-    """
-    from airflow_provider_lancens.spark.table.version_lookup import WantedVersion
-
-    number = WantedVersion.of(version).find(target)
-    if number is None:
-        number = target.latest_version()
-        if number is None:
-            raise spec_errors.TableVersionNotFoundError(
-                f"table {target.id} is declared, but nothing has been written to it yet"
-            )
-        return number
-    target.check_version(number)
-    return number
+def _nothing_written(target: ResolvedTable) -> spec_errors.TableVersionNotFoundError:
+    return spec_errors.TableVersionNotFoundError(
+        f"table {target.id} is declared, but nothing has been written to it yet"
+    )
 
 
 def _needed_key(key: object) -> WriteIdentity:

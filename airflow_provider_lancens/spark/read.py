@@ -16,7 +16,7 @@ from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
 from airflow_provider_lancens.spark.table.opened_version import open_version, parse_filter, projected_columns
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
 from airflow_provider_lancens.spark.table.row_casts import conform, without_empty
-from airflow_provider_lancens.spark.table.version_lookup import VersionLike, WantedVersion
+from airflow_provider_lancens.spark.table.version_lookup import WantedVersion
 from airflow_provider_lancens.spark.types import arrow_schema, spark_schema
 
 if TYPE_CHECKING:
@@ -35,28 +35,25 @@ _GROUP_BYTES = 32 * 1024 * 1024
 """Small fragments are read together up to this size: a task costs more than opening a file."""
 
 
-def read_table(
+def read_opened(
     spark: SparkSession,
-    namespace: NamespaceSpec | LanceNamespace,
-    table: TableId | str,
-    *,
-    version: VersionLike | None = None,
+    target: ResolvedTable,
+    dataset: LanceDataset,
     columns: Sequence[str] | None = None,
-    filter: str | None = None,  # noqa: A002 what Lance's own readers call it
+    condition: Condition | str | None = None,
     blobs: Mapping[str, BlobRange] | None = None,
 ) -> DataFrame:
-    """Return a table at one version as a DataFrame.
+    """Return an opened version of a table as a DataFrame.
 
-    The version is fixed here: later commits don't change the DataFrame, however often it is computed, as
-    long as the version isn't cleaned up.
+    Later commits don't change the DataFrame, however often it is computed, as long as the version isn't
+    cleaned up.
 
     Args:
         spark: the session.
-        namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
-        table: its identifier, such as ``db$table``.
-        version: the version to read, see `find_version`; None is the version that is newest now.
+        target: the table.
+        dataset: the table, opened at the version.
         columns: the columns to read, in this order; None reads all.
-        filter: a condition such as ``month = 3 AND delay IS NOT NULL``, see docs/conditions.md; it runs on
+        condition: a condition such as ``month = 3 AND delay IS NOT NULL``, see docs/conditions.md; it runs on
             the executors, before Spark gets the rows.
         blobs: the blob columns to read the bytes of, with what to read: ``"all"``, or the position of the
             first byte and the number of bytes, such as ``{"image": "all", "video": (0, 65536)}``. Values that
@@ -64,32 +61,11 @@ def read_table(
             ``uri``, ``position`` and ``size``.
 
     Raises:
-        TableNotFoundError: (4) the table isn't declared.
-        TableTagNotFoundError: (8) it has no such tag.
-        TableVersionNotFoundError: (11) it has no such version, or none at all yet.
         TableColumnNotFoundError: (12) it has no such column.
-        InvalidInputError: (13) the version, the columns, the filter or `blobs` is invalid, or Spark has no
-            type for a column.
+        InvalidInputError: (13) the columns, the condition or `blobs` is invalid, or Spark has no type for a
+            column.
     """
-    wanted = WantedVersion.of(version)
-    schema, task = plan_read(namespace, table, wanted=wanted, columns=columns, condition=filter, blobs=blobs)
-    return frame_of(spark, schema, task)
-
-
-def read_opened(
-    spark: SparkSession,
-    target: ResolvedTable,
-    dataset: LanceDataset,
-    columns: Sequence[str],
-    condition: Condition | None = None,
-) -> DataFrame:
-    """Return columns of an opened version of a table as a DataFrame.
-
-    Raises:
-        TableColumnNotFoundError: (12) it has no such column.
-        InvalidInputError: (13) Spark has no type for a column.
-    """
-    return frame_of(spark, *plan_opened(target, dataset, columns, condition))
+    return frame_of(spark, *plan_opened(target, dataset, columns, condition, blobs))
 
 
 def frame_of(spark: SparkSession, schema: StructType, task: ReadTask) -> DataFrame:

@@ -80,6 +80,7 @@ PUBLIC: dict[str, set[str]] = {
         "Table",
         "Changes",
         "Bookmark",
+        "UnreadVersions",
         "ColumnFunctionError",
         "CheckResult",
         "FreshnessResult",

@@ -13,7 +13,6 @@ from lance_namespace.errors import InvalidTableStateError
 
 from airflow_provider_lancens.identifiers import staged_number
 from airflow_provider_lancens.spark import TableLayout
-from airflow_provider_lancens.spark.bookmarks import delete_bookmark, move_bookmark
 from airflow_provider_lancens.spark.commit.delete import delete_rows
 from airflow_provider_lancens.spark.compute.compute_column import compute_column
 from airflow_provider_lancens.spark.maintenance.clean_up import clean_up_versions
@@ -26,6 +25,7 @@ from tests.histories.checks import MismatchError
 from tests.histories.model import NUMBERS, Column, Row, State
 from tests.histories.values import Condition, condition
 from tests.histories.work import Staged, Work
+from tests.support.bookmarks import delete_bookmark, move_bookmark
 from tests.support.writes import write_files, write_table
 
 Step = Callable[[Work, random.Random], State | None]

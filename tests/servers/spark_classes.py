@@ -26,7 +26,7 @@ import sys
 from lance_namespace import DeclareTableRequest
 from pyspark import SparkContext
 from airflow_provider_lancens.spark import NamespaceSpec, foreach_batch
-from airflow_provider_lancens.spark.read import read_table
+from tests.support.reads import read_table
 from tests.support.writes import write_table
 from airflow_provider_lancens.spark.session import spark_session
 

@@ -14,8 +14,8 @@ from lance_namespace import LanceNamespace
 
 from airflow_provider_lancens.namespace.storage.object_store import manifest_names
 from airflow_provider_lancens.spark import Bookmark, ExpireResult
-from airflow_provider_lancens.spark.bookmarks import find_bookmark, list_bookmarks, move_bookmark
 from airflow_provider_lancens.spark.maintenance.clean_up import clean_up_versions
+from tests.support.bookmarks import find_bookmark, list_bookmarks, move_bookmark
 
 DAY = timedelta(days=1)
 

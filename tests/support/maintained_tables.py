@@ -14,10 +14,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.spark import NamespaceSpec
-from airflow_provider_lancens.spark.read import read_table
 from tests.integration.managed.managed_table import ManagedTable
 from tests.servers.glue_double import GlueDouble
 from tests.support.lakes import Lake, bucket_of, glue_lake, hive_lake
+from tests.support.reads import read_table
 from tests.support.results import number_of
 from tests.support.writes import write_table
 

@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from airflow_provider_lancens.spark import NamespaceSpec, foreach_batch
-from airflow_provider_lancens.spark.read import read_table
+from tests.support.reads import read_table
 
 
 @dataclass

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
@@ -113,10 +113,6 @@ def read_changes(
             invalid or on columns that have changed, a column contains blobs, is listed twice or is named
             like a label, or the changes are unknown.
     """
-    if if_unavailable not in get_args(IfUnavailable):
-        raise spec_errors.InvalidInputError(
-            f"if_unavailable={if_unavailable!r}; allowed: {', '.join(get_args(IfUnavailable))}"
-        )
     with resolved_table(namespace, table) as target:
         target.check_version(version)
         newest = target.open(version)

@@ -37,7 +37,6 @@ from airflow_provider_lancens.spark.maintenance.cloned_files import ClonedFiles
 from airflow_provider_lancens.spark.maintenance.maintenance_options import (
     DEFAULT_AGE,
     Thresholds,
-    check_retention,
 )
 from airflow_provider_lancens.spark.maintenance.orphans import PendingCommitFiles
 from airflow_provider_lancens.spark.maintenance.table_state import (
@@ -346,7 +345,6 @@ def clean_up_versions(
     See `Table.expire_versions` for its arguments and errors.
     """
     started = time.monotonic()
-    _check(older_than, keep_versions, keys_older_than)
     reason = ""
     if thresholds is not None and thresholds.limit_clean_up:
         with table_state(namespace, table) as state:
@@ -472,10 +470,3 @@ def _sentence(result: ExpireResult) -> str:
         + (f"; {len(result.expired_bookmarks)} bookmarks expired" if result.expired_bookmarks else "")
         + (f"; clones keep files: {', '.join(result.clones)}" if result.clones else "")
     )
-
-
-def _check(older_than: timedelta, keep_versions: int, keys_older_than: timedelta | None) -> None:
-    try:
-        check_retention(older_than, keep_versions, keys_older_than=keys_older_than)
-    except ValueError as error:
-        raise spec_errors.InvalidInputError(str(error)) from error

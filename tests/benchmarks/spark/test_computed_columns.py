@@ -16,9 +16,9 @@ from pyspark.sql import SparkSession
 
 from airflow_provider_lancens.spark import NamespaceSpec
 from airflow_provider_lancens.spark.compute.compute_column import compute_column
-from airflow_provider_lancens.spark.read import read_table
 from tests.integration.spark.compute.computing_process import CORES, noting, run_and_kill
 from tests.support.benchmark_sizes import SCALE
+from tests.support.reads import read_table
 from tests.support.writes import write_table
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]

@@ -15,8 +15,8 @@ from pyspark.sql import DataFrame, SparkSession
 from airflow_provider_lancens.spark import NamespaceSpec, foreach_batch
 from airflow_provider_lancens.spark.maintenance.clean_up import clean_up_versions
 from airflow_provider_lancens.spark.maintenance.compact import compact_table
-from airflow_provider_lancens.spark.read import read_table
 from tests.support.benchmark_sizes import SCALE
+from tests.support.reads import read_table
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(7200)]
 

@@ -8,9 +8,9 @@ from lance_namespace import DeclareTableRequest
 from pyspark.sql import SparkSession
 
 from airflow_provider_lancens.spark import FileSource, NamespaceSpec, TableLayout
-from airflow_provider_lancens.spark.read import read_table
 from airflow_provider_lancens.spark.write import write_rows
 from tests.benchmarks.spark.worker_probes import MeasuredTask, fresh_workers, peak_megabytes
+from tests.support.reads import read_table
 from tests.support.writes import write_files, write_table
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pytest
 
 from airflow_provider_lancens.namespace import CatalogNamespace
-from airflow_provider_lancens.spark.bookmarks import move_bookmark
 from airflow_provider_lancens.spark.maintenance.clean_up import clean_up_versions
 from tests.e2e.servers import RunningAirflow
 from tests.integration.airflow.tables import Table
+from tests.support.bookmarks import move_bookmark
 from tests.support.running_lake import Lake, needs_chromium
 
 INGESTION, WAIT = "ingested", "many"

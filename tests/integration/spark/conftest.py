@@ -14,9 +14,9 @@ from pyspark.sql import DataFrame, SparkSession
 from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.namespace import Hive2Namespace
 from airflow_provider_lancens.spark import NamespaceSpec
-from airflow_provider_lancens.spark.read import read_table
 from tests.integration.airflow.tables import Table
 from tests.servers.spark import connect_server, standalone_cluster
+from tests.support.reads import read_table
 from tests.support.spark_sessions import ATTEMPTS_OF_A_TASK, spark
 
 __all__ = ["spark"]

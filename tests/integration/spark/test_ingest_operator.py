@@ -24,7 +24,7 @@ from airflow_provider_lancens.hooks.airflow_errors import (
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
 from airflow_provider_lancens.operators.ingest import LanceAppendOperator
 from airflow_provider_lancens.spark import FileSource, Table, fingerprint_files
-from airflow_provider_lancens.spark.read import read_table
+from tests.support.reads import read_table
 
 Ingest = Callable[..., dict[str, Any]]
 

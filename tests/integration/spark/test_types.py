@@ -11,8 +11,8 @@ from lance_namespace.errors import InvalidInputError
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from airflow_provider_lancens.spark import NamespaceSpec, TableLayout
-from airflow_provider_lancens.spark.read import read_table
 from tests.pyspark_versions import has_calendar_intervals, has_time, has_variant
+from tests.support.reads import read_table
 from tests.support.typed_rows import SCHEMA, VALUES
 from tests.support.writes import write_table
 

@@ -19,12 +19,6 @@ from airflow_provider_lancens.identifiers import NamespaceId, TableId
 from airflow_provider_lancens.namespace.config import STORAGE_PREFIX, Properties, StorageConfig
 from airflow_provider_lancens.namespace.metastore_protocol import Namespace
 from airflow_provider_lancens.spark import FileSource, LanceCatalog, Table
-from airflow_provider_lancens.spark.bookmarks import (
-    delete_bookmark,
-    find_bookmark,
-    list_bookmarks,
-    move_bookmark,
-)
 from airflow_provider_lancens.spark.changes.read_changes import read_changes
 from airflow_provider_lancens.spark.commit.delete import delete_rows
 from airflow_provider_lancens.spark.compute.compute_column import compute_column
@@ -38,7 +32,6 @@ from airflow_provider_lancens.spark.maintenance.maintenance_options import Maint
 from airflow_provider_lancens.spark.maintenance.orphans import remove_orphans
 from airflow_provider_lancens.spark.maintenance.restore import check_files, restore_version
 from airflow_provider_lancens.spark.publish import discard_version, publish_version, staged_versions
-from airflow_provider_lancens.spark.read import read_table
 from airflow_provider_lancens.spark.release_sets import find_release_set, move_release_set
 from airflow_provider_lancens.spark.schema import add_columns, alter_columns, drop_columns
 from airflow_provider_lancens.spark.table.resolved_table import resolved_table
@@ -48,6 +41,13 @@ from airflow_provider_lancens.ui.version_history import list_versions
 from tests.histories.local_session import LocalFrame, LocalSession
 from tests.servers.s3_bucket import Stored
 from tests.servers.s3_double import S3Double
+from tests.support.bookmarks import (
+    delete_bookmark,
+    find_bookmark,
+    list_bookmarks,
+    move_bookmark,
+)
+from tests.support.reads import read_table
 from tests.support.writes import write_files, write_table
 from tests.unit.spark.commit.memory_lake import MemoryMetastore, MemoryNamespace
 

@@ -14,10 +14,10 @@ from lance_namespace.errors import ConcurrentModificationError, InvalidTableStat
 from airflow_provider_lancens.namespace.storage import purge
 from airflow_provider_lancens.namespace.storage.json_records import record_fields, whole_number
 from airflow_provider_lancens.namespace.storage.object_store import version_of
-from airflow_provider_lancens.spark.bookmarks import list_bookmarks, move_bookmark
 from airflow_provider_lancens.spark.maintenance.clean_up import clean_up_versions
 from airflow_provider_lancens.spark.maintenance.orphans import remove_orphans
 from airflow_provider_lancens.spark.maintenance.restore import restore_version
+from tests.support.bookmarks import list_bookmarks, move_bookmark
 from tests.support.prepared_tables import ROWS
 
 TAG: dict[str, Any] = {"branch": None, "version": 1, "manifestSize": 9, "metadata": {}}

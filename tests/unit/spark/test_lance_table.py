@@ -419,6 +419,22 @@ def test_old_versions_and_orphans_are_removed_without_spark(orders: Table) -> No
     assert orders.remove_orphans(dry_run=True).paths == ()
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"older_than": timedelta(-1)}, "older_than: .*at least 0"),
+        ({"older_than": 14}, "older_than: expected a timedelta.*got 14"),
+        ({"keep_versions": 0}, "keep_versions: .*at least 1"),
+        ({"keys_older_than": timedelta(-1)}, "keys_older_than: .*at least 0"),
+    ],
+)
+def test_a_wrong_argument_of_a_clean_up_is_named(
+    orders: Table, arguments: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        orders.expire_versions(**arguments)
+
+
 def test_maintenance_with_nothing_due_needs_no_spark(orders: Table) -> None:
     result = orders.maintain(compaction_options={"target_rows_per_fragment": 1000})
 

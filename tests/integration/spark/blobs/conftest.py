@@ -10,8 +10,8 @@ from lance_namespace import DescribeTableRequest
 from pyspark.sql import SparkSession
 
 from airflow_provider_lancens.spark import NamespaceSpec
-from airflow_provider_lancens.spark.read import read_table
 from tests.support.blob_tables import Read
+from tests.support.reads import read_table
 
 
 @pytest.fixture

@@ -18,9 +18,9 @@ from airflow_provider_lancens.spark.compute.compute_column import compute_column
 from airflow_provider_lancens.spark.maintenance.clean_up import clean_up_versions
 from airflow_provider_lancens.spark.maintenance.compact import compact_table
 from airflow_provider_lancens.spark.maintenance.orphans import remove_orphans
-from airflow_provider_lancens.spark.read import read_table
 from tests.integration.spark.row_ids import BOTH_KINDS
 from tests.support.blob_tables import BLOBS, REFERENCES, Read, clips
+from tests.support.reads import read_table
 from tests.support.writes import write_files, write_table
 
 LONG = 5_000_000

@@ -10,8 +10,8 @@ from obstore.store import S3Store
 from pyspark.sql import SparkSession
 
 from airflow_provider_lancens.spark import NamespaceSpec, TableLayout
-from airflow_provider_lancens.spark.read import read_table
 from tests.servers.s3_double import S3Double
+from tests.support.reads import read_table
 from tests.support.writes import write_table
 
 MEBIBYTE = 1024 * 1024

@@ -16,8 +16,8 @@ from pyspark.sql import SparkSession
 from airflow_provider_lancens.spark import NamespaceSpec, TableLayout
 from airflow_provider_lancens.spark.changes.read_changes import read_changes
 from airflow_provider_lancens.spark.compute.compute_column import compute_column
-from airflow_provider_lancens.spark.read import read_table
 from tests.support.blob_tables import BLOBS, REFERENCES, clips
+from tests.support.reads import read_table
 from tests.support.writes import write_table
 
 

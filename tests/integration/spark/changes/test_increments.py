@@ -20,9 +20,9 @@ from airflow_provider_lancens.operators import (
 from airflow_provider_lancens.spark import TableLayout
 from airflow_provider_lancens.spark.commit.delete import delete_rows
 from airflow_provider_lancens.spark.maintenance.compact import compact_table
-from airflow_provider_lancens.spark.read import read_table
 from tests.integration.airflow.lifecycle import Attempt
 from tests.support.maintained_tables import Maintained
+from tests.support.reads import read_table
 
 BOOKMARK = "revenue"
 STABLE = TableLayout(stable_row_ids=True)

@@ -224,8 +224,6 @@ def test_wrong_arguments_are_refused(table: Maintained, changes: Changes) -> Non
         changes(1, 2, columns=["nope"])
     with pytest.raises(InvalidInputError, match="filter: no column 'nope'"):
         changes(1, 2, filter="nope = 1")
-    with pytest.raises(InvalidInputError, match="if_unavailable='all'; allowed: fail, read_all"):
-        changes(1, 2, if_unavailable="all")
 
 
 def _length(batch: pa.RecordBatch) -> Any:

@@ -11,11 +11,11 @@ from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.spark import NamespaceSpec
 from airflow_provider_lancens.spark.keys.on_existing_key import find_write
 from airflow_provider_lancens.spark.maintenance.orphans import remove_orphans
-from airflow_provider_lancens.spark.read import read_table
 from tests.integration.spark.faults.driver_processes import Driver, race, running_driver
 from tests.integration.spark.faults.table_files import age, files_of, folder_of
 from tests.integration.spark.faults.table_kinds import DIR, HIVE, HIVE_MANAGED, HIVE_STORAGE, declare
 from tests.servers.releases import hms_2
+from tests.support.reads import read_table
 from tests.support.writes import write_table
 
 pytestmark = pytest.mark.slow

@@ -15,9 +15,9 @@ from pyspark.sql import SparkSession
 from airflow_provider_lancens.spark import FileSource, NamespaceSpec
 from airflow_provider_lancens.spark.maintenance import CompactionOptions
 from airflow_provider_lancens.spark.maintenance.compact import compact_table
-from airflow_provider_lancens.spark.read import read_table
 from tests.conformance.codes import refused_with
 from tests.servers.small_disk import SmallDisk, small_disk
+from tests.support.reads import read_table
 from tests.support.writes import write_files, write_table
 
 WIDE = 2_000

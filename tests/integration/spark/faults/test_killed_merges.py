@@ -7,13 +7,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from airflow_provider_lancens.spark import NamespaceSpec
-from airflow_provider_lancens.spark.read import read_table
 from tests.integration.spark.faults.driver_processes import running_driver
 from tests.integration.spark.faults.table_files import clean_up, files_needed, files_of, folder_of
 from tests.integration.spark.faults.table_kinds import DIR, HIVE_MANAGED
 from tests.integration.spark.faults.write_steps import BEFORE_THE_COMMIT
 from tests.integration.spark.faults.write_ways import WAYS
 from tests.pyspark_versions import has_data_sources
+from tests.support.reads import read_table
 from tests.support.writes import write_table
 
 # Each change runs test_killed_drivers.

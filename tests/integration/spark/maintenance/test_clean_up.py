@@ -17,8 +17,8 @@ from lance_namespace.errors import (
 
 from airflow_provider_lancens.namespace.managed.publication import Publication
 from airflow_provider_lancens.spark import ExpireResult
-from airflow_provider_lancens.spark.bookmarks import find_bookmark, move_bookmark
 from airflow_provider_lancens.spark.maintenance.clean_up import clean_up_versions
+from tests.support.bookmarks import find_bookmark, move_bookmark
 from tests.support.maintained_tables import Maintained, on, rows
 
 NOW = timedelta(0)
@@ -182,19 +182,6 @@ def test_nothing_is_removed_if_metastore_and_storage_disagree(hive: Maintained) 
         clean_up(hive)
 
     assert versions(hive) == [1, 2, 3]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"older_than": timedelta(-1)}, "older_than: .*at least 0"),
-        ({"older_than": 14}, "older_than: expected a timedelta.*got 14"),
-        ({"keep_versions": 0}, "keep_versions: .*at least 1"),
-    ],
-)
-def test_a_wrong_argument_is_named(stored: Maintained, arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises(InvalidInputError, match=message):
-        clean_up(stored, **arguments)
 
 
 def test_a_table_without_data_has_nothing_to_clean_up(stored: Maintained) -> None:

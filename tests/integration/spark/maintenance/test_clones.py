@@ -13,9 +13,9 @@ import pytest
 from airflow_provider_lancens.namespace.operations import table_operations
 from airflow_provider_lancens.operators import LanceMaintainOperator, LanceRemoveOrphansOperator
 from airflow_provider_lancens.spark.maintenance.restore import check_files
-from airflow_provider_lancens.spark.read import read_table
 from tests.integration.spark.maintenance.maintaining import write
 from tests.support.maintained_tables import Maintained, Run
+from tests.support.reads import read_table
 
 BY_ID = {"column": "id", "index_type": "BTREE"}
 PLAN: dict[str, Any] = {

@@ -17,9 +17,9 @@ from airflow_provider_lancens.namespace.storage.manifests import Manifests
 from airflow_provider_lancens.namespace.storage.version_removals import REMOVALS
 from airflow_provider_lancens.namespace.storage.version_tags import create_tag, list_tags
 from airflow_provider_lancens.spark import NamespaceSpec
-from airflow_provider_lancens.spark.bookmarks import move_bookmark
 from airflow_provider_lancens.spark.maintenance.clean_up import clean_up_versions
 from airflow_provider_lancens.spark.maintenance.restore import restore_version
+from tests.support.bookmarks import move_bookmark
 
 VERSIONS = 30
 USES = ("tag", "bookmark", "restore")

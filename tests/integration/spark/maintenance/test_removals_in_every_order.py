@@ -29,7 +29,6 @@ from airflow_provider_lancens.namespace.storage.version_tags import (
     list_tags,
 )
 from airflow_provider_lancens.spark import NamespaceSpec
-from airflow_provider_lancens.spark.bookmarks import move_bookmark
 from airflow_provider_lancens.spark.commit.append_overwrite import AppendCommit
 from airflow_provider_lancens.spark.commit.write_lease import acquire_lease
 from airflow_provider_lancens.spark.keys import Counts, KeyedWrite
@@ -43,6 +42,7 @@ from tests.servers.s3_double import S3Double
 from tests.servers.s3_link import Fault
 from tests.servers.s3_requests import Request
 from tests.servers.stops import SECONDS, run_stopped, stops_of
+from tests.support.bookmarks import move_bookmark
 
 OLD, NEWEST = 2, 4
 NAME = "consumer"

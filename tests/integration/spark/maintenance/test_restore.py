@@ -19,11 +19,11 @@ from pyspark.sql import SparkSession
 from airflow_provider_lancens.namespace.storage.object_store import manifest_names
 from airflow_provider_lancens.spark.maintenance.clean_up import clean_up_versions
 from airflow_provider_lancens.spark.maintenance.restore import Restoration, restore_version
-from airflow_provider_lancens.spark.read import read_table
 from airflow_provider_lancens.spark.table.resolved_table import resolved_table
 from airflow_provider_lancens.spark.table.version_lookup import find_version
 from tests.integration.spark.faults.orders_table import Orders
 from tests.integration.spark.faults.table_kinds import DIR, HIVE_MANAGED, HIVE_STORAGE, declare, spec_of
+from tests.support.reads import read_table
 
 pytestmark = pytest.mark.thorough
 

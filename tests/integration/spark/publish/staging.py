@@ -4,8 +4,8 @@ from typing import Any
 
 from airflow_provider_lancens.spark import WriteResult
 from airflow_provider_lancens.spark.publish import publish_version
-from airflow_provider_lancens.spark.read import read_table
 from tests.support.maintained_tables import Maintained, rows
+from tests.support.reads import read_table
 from tests.support.results import number_of
 from tests.support.writes import write_table
 

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from airflow_provider_lancens.spark import NamespaceSpec
 from airflow_provider_lancens.spark.maintenance.clean_up import clean_up_versions
-from airflow_provider_lancens.spark.read import read_table
+from tests.support.reads import read_table
 from tests.support.writes import write_table
 
 

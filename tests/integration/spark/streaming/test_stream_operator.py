@@ -15,7 +15,7 @@ from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
 from airflow_provider_lancens.operators import LanceStreamOperator
-from airflow_provider_lancens.spark.read import read_table
+from tests.support.reads import read_table
 
 pytestmark = pytest.mark.slow
 

@@ -139,7 +139,7 @@ def test_a_table_is_streamed_into_another_one(
 ) -> None:
     from lance_namespace import DeclareTableRequest
 
-    from airflow_provider_lancens.spark.read import read_table
+    from tests.support.reads import read_table
 
     copy = f"{consumer.table.partition('$')[0]}$copy"
     spec.connect().declare_table(DeclareTableRequest(id=copy.split("$")))

@@ -19,9 +19,9 @@ from airflow_provider_lancens.spark import NamespaceSpec, WriteResult
 from airflow_provider_lancens.spark.commit.delete import delete_rows
 from airflow_provider_lancens.spark.maintenance import orphans
 from airflow_provider_lancens.spark.maintenance.orphans import remove_orphans
-from airflow_provider_lancens.spark.read import read_table
 from airflow_provider_lancens.spark.table.resolved_table import resolved_table
 from tests.support.prepared_tables import ROWS
+from tests.support.reads import read_table
 from tests.support.writes import write_table
 
 HIVE = "airflow_provider_lancens.namespace.Hive2Namespace"

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from airflow_provider_lancens.spark import FileSource, NamespaceSpec, TableLayout
 from airflow_provider_lancens.spark.commit.delete import delete_rows
-from airflow_provider_lancens.spark.read import read_table
+from tests.support.reads import read_table
 from tests.support.writes import write_files, write_table
 
 pytestmark = pytest.mark.thorough

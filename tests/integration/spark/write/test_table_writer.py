@@ -13,7 +13,7 @@ from lance_namespace.errors import (
 from pyspark.sql import SparkSession
 
 from airflow_provider_lancens.spark import NamespaceSpec, TableLayout
-from airflow_provider_lancens.spark.read import read_table
+from tests.support.reads import read_table
 from tests.support.writes import write_table
 
 Ids = Callable[..., list[int]]

@@ -16,8 +16,8 @@ from lance_namespace import DescribeTableRequest
 from pyspark.sql import SparkSession
 
 from airflow_provider_lancens.spark import FileSource, NamespaceSpec
-from airflow_provider_lancens.spark.read import read_table
 from tests.integration.spark.write.wide_rows import expected_row, wide_rows, write_and_read
+from tests.support.reads import read_table
 from tests.support.writes import write_files, write_table
 
 TREE = Path(__file__).parents[4]

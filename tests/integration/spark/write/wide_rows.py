@@ -9,7 +9,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from airflow_provider_lancens.spark import NamespaceSpec
-from airflow_provider_lancens.spark.read import read_table
+from tests.support.reads import read_table
 from tests.support.writes import write_table
 
 _KINDS = [

@@ -12,8 +12,8 @@ from lance_namespace.errors import ConcurrentModificationError, InvalidTableStat
 from airflow_provider_lancens import LanceCatalog, Table, connect
 from airflow_provider_lancens.namespace.storage.lost_files import lost_file_error
 from airflow_provider_lancens.spark.maintenance.index import build_index
-from airflow_provider_lancens.spark.read import read_table
 from tests.servers.s3_double import S3Double
+from tests.support.reads import read_table
 from tests.unit.spark.every_verb import NAME, SPARK, VERBS, Lake, Verb, collected, create, fill, request
 
 LOST_INDEX = r"a part of index 'n_btree' is lost, and no row. Build the index again, with if_exists='replace'"

@@ -6,16 +6,16 @@ import pytest
 from lance_namespace import DeclareTableRequest
 from lance_namespace.errors import InvalidInputError, TableVersionNotFoundError
 
-from airflow_provider_lancens.spark.bookmarks import (
+from airflow_provider_lancens.spark.publish import tag_of
+from airflow_provider_lancens.spark.release_sets import ReleaseTags
+from airflow_provider_lancens.spark.table.resolved_table import resolved_table
+from tests.support.bookmarked_orders import DAY, NAME, Orders
+from tests.support.bookmarks import (
     delete_bookmark,
     find_bookmark,
     list_bookmarks,
     move_bookmark,
 )
-from airflow_provider_lancens.spark.publish import tag_of
-from airflow_provider_lancens.spark.release_sets import ReleaseTags
-from airflow_provider_lancens.spark.table.resolved_table import resolved_table
-from tests.support.bookmarked_orders import DAY, NAME, Orders
 
 
 def test_bookmarks_are_listed_with_how_far_they_are_behind(orders: Orders) -> None:

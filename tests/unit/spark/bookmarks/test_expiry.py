@@ -6,11 +6,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from airflow_provider_lancens.spark.bookmarks import EXPIRED_BOOKMARKS, delete_bookmark
+from airflow_provider_lancens.spark.bookmarks import EXPIRED_BOOKMARKS
 from airflow_provider_lancens.spark.maintenance import Thresholds
 from airflow_provider_lancens.spark.maintenance.orphans import remove_orphans
 from airflow_provider_lancens.spark.maintenance.table_state import table_state
 from tests.support.bookmarked_orders import DAY, NAME, Orders
+from tests.support.bookmarks import delete_bookmark
 from tests.unit.spark.maintenance.ages import age_all
 
 

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 import lance
 import pyarrow as pa
@@ -184,14 +184,13 @@ class Lake:
     s3: S3Double
     managed_by: str = "storage"
     metastore: MemoryMetastore = field(default_factory=MemoryMetastore)
+    kind: ClassVar[type[MemoryNamespace]] = MemoryNamespace
 
     @property
     def namespace(self) -> Any:
         storage = {f"{STORAGE_PREFIX}{name}": value for name, value in self.s3.storage.items()}
         properties = {"root": "s3://lake", **storage}
-        return MemoryNamespace(
-            self.metastore, StorageConfig.parse(Properties(properties, ["root"])), properties
-        )  # type: ignore[arg-type]
+        return self.kind(self.metastore, StorageConfig.parse(Properties(properties, ["root"])), properties)  # type: ignore[arg-type]
 
     def gate(self, gate: Callable[[object], object]) -> None:
         self.s3.gate = self.metastore.gate = gate

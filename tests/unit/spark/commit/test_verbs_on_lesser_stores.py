@@ -13,7 +13,6 @@ from airflow_provider_lancens.namespace.config import STORAGE_PREFIX
 from airflow_provider_lancens.namespace.storage import conditional_writes, object_store
 from airflow_provider_lancens.namespace.storage.table_files import TableFiles
 from airflow_provider_lancens.spark import NamespaceSpec
-from airflow_provider_lancens.spark.bookmarks import delete_bookmark, find_bookmark, move_bookmark
 from airflow_provider_lancens.spark.commit.delete import delete_rows
 from airflow_provider_lancens.spark.maintenance.clean_up import clean_up_versions
 from airflow_provider_lancens.spark.maintenance.orphans import remove_orphans
@@ -24,6 +23,7 @@ from tests.old_table import ROW
 from tests.servers.s3_double import S3Double
 from tests.servers.s3_link import Fault
 from tests.servers.s3_requests import BULK_DELETE, LIST, PUT, Request
+from tests.support.bookmarks import delete_bookmark, find_bookmark, move_bookmark
 
 LOCATION = "s3://lake/t.lance"
 

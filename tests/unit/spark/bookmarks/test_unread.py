@@ -1,0 +1,71 @@
+"""What a consumer has not read, by its bookmark."""
+
+import pytest
+from lance_namespace import DeclareTableRequest
+from lance_namespace.errors import InvalidInputError, TableNotFoundError
+
+from airflow_provider_lancens import LanceCatalog, Table
+from airflow_provider_lancens.spark import UnreadVersions
+from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
+from tests.support.bookmarked_orders import NAME, Orders
+
+
+def table(orders: Orders, name: str = "orders") -> Table:
+    return LanceCatalog(lambda: orders.namespace).table(name)
+
+
+def test_it_is_what_follows_the_bookmark_up_to_the_newest_version(orders: Orders) -> None:
+    orders.move(2)
+
+    unread = table(orders).find_changes(NAME)
+
+    assert (unread.previous_version, unread.version, unread.is_empty) == (2, 4, False)
+    assert unread.bookmark == orders.bookmark
+    orders.move(4)
+    assert table(orders).find_changes(NAME).is_empty
+
+
+def test_without_a_bookmark_it_is_everything(orders: Orders) -> None:
+    assert table(orders).find_changes("another") == UnreadVersions(None, 4)
+    assert table(orders).find_changes("another").previous_version is None
+
+
+def test_of_a_table_opened_at_a_version_it_ends_there(orders: Orders) -> None:
+    orders.move(2)
+
+    pinned = table(orders).at(3)
+
+    assert (pinned.find_changes(NAME).previous_version, pinned.find_changes(NAME).version) == (2, 3)
+
+
+def test_a_table_without_data_has_nothing_to_read(orders: Orders) -> None:
+    orders.namespace.declare_table(DeclareTableRequest(id=["empty"]))
+
+    unread = table(orders, "empty").find_changes(NAME)
+
+    assert (unread.previous_version, unread.version, unread.is_empty) == (None, None, True)
+    with pytest.raises(TableNotFoundError):
+        table(orders, "missing").find_changes(NAME)
+
+
+def test_after_an_expiry_it_is_refused_or_everything(overdue: Orders) -> None:
+    overdue.clean_up()
+
+    with pytest.raises(InvalidInputError, match=r"has expired: it was at version 2.*if_unavailable"):
+        table(overdue).find_changes(NAME)
+    unread = table(overdue).find_changes(NAME, if_unavailable="read_all")
+
+    assert (unread.previous_version, unread.version, unread.is_empty) == (None, 4, False)
+    assert unread.bookmark is not None
+    assert unread.bookmark.version == 2
+    with pytest.raises(InvalidInputError, match="if_unavailable: expected one of fail, read_all"):
+        table(overdue).find_changes(NAME, if_unavailable="skip")  # type: ignore[arg-type]
+
+
+def test_a_bookmark_that_was_moved_past_the_version_that_was_read_leaves_nothing(
+    orders: Orders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    orders.move(4)
+    monkeypatch.setattr(ResolvedTable, "open_latest", lambda resolved: resolved.open(3))
+
+    assert table(orders).find_changes(NAME).is_empty
