@@ -63,7 +63,7 @@ class LanceMaintainOperator(LanceSparkOperator):
             optionally ``name`` and ``options``, as of `LanceCreateIndexOperator`. They are built if
             they are missing, and extended by rows that they don't cover; others are left alone.
         segments: maximum number of segments that an index is built with.
-        older_than: minimum age of versions to remove; a reader without a tag has this much time.
+        older_than: minimum time since a version to remove was replaced, which a reader without a tag has.
         keep_versions: number of newest versions to keep regardless of age.
         keys_older_than: age at which an idempotency key expires, so that a write under it is refused; by
             default keys are kept as long as the table.

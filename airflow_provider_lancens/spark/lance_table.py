@@ -1056,7 +1056,7 @@ class Table:
         Args:
             indices: the indices to build and extend.
             segments: the maximum number of segments that an index is built with.
-            older_than: the least age of versions to remove.
+            older_than: the least time since a version to remove was replaced.
             keep_versions: the number of newest versions to keep whatever their age.
             keys_older_than: the age at which an idempotency key expires; None keeps all.
             orphans_older_than: the least age of files of failed writes to remove; None leaves them.
@@ -1233,7 +1233,7 @@ class Table:
         """Remove old versions, and the files that only they refer to; no Spark is needed.
 
         Args:
-            older_than: the age from which a version is removed; a reader without a tag has this much time.
+            older_than: the time for which a replaced version is kept; a reader without a tag has this much.
             keep_versions: the number of newest versions to keep whatever their age.
             keys_older_than: the age at which an idempotency key expires; None keeps all.
             thresholds: when a clean-up is due, decided by the table's metadata alone; None is always.

@@ -15,7 +15,7 @@ from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.locations import is_local
 from airflow_provider_lancens.namespace.storage import purge
 from airflow_provider_lancens.namespace.storage.file_paths import is_file_path
-from airflow_provider_lancens.namespace.storage.manifests import Manifest, Manifests
+from airflow_provider_lancens.namespace.storage.manifests import Manifests
 from airflow_provider_lancens.namespace.storage.missing_files import index_folders, referenced_files
 from airflow_provider_lancens.namespace.storage.object_store import VERSIONS, manifest_names
 from airflow_provider_lancens.namespace.storage.version_removals import (
@@ -41,6 +41,7 @@ from airflow_provider_lancens.spark.maintenance.maintenance_options import (
 from airflow_provider_lancens.spark.maintenance.orphans import PendingCommitFiles
 from airflow_provider_lancens.spark.maintenance.table_state import (
     MaintainedTable,
+    Retention,
     TableState,
     maintained,
     referenced_versions,
@@ -62,36 +63,6 @@ _BATCH = 1000
 """Files that S3 removes by one request."""
 _ALL = 2**31
 _MANIFEST = "manifest"
-_CLOCKS = timedelta(minutes=10)
-"""Allowed difference between the clocks of writers, whose times Lance compares, and the storage's clock."""
-
-
-@dataclass(frozen=True, slots=True)
-class Retention:
-    """Which versions a clean-up keeps: young ones, the newest ones, and tagged ones."""
-
-    older_than: timedelta
-    keep_versions: int
-
-    def candidates(self, stored: Mapping[int, Manifest], newest: int, now: datetime) -> list[int]:
-        """Return the versions that may be removed, whether they are tagged or not."""
-        limit = 1000 * (now - self.older_than + _CLOCKS).timestamp()
-        old = sorted(version for version in stored if version <= newest)[: -self.keep_versions]
-        return [version for version in old if (stored[version].modified_millis or 0) <= limit]
-
-    def among(self, versions: Sequence[int]) -> dict[str, Any]:
-        """Return the limits, as Lance takes them, of a removal of some of these versions."""
-        if versions:
-            return {**self.limits, "versions": list(versions)}
-        return {
-            **self.limits,
-            "retain_versions": _ALL,
-        }  # files to which no version refers remain to be removed
-
-    @property
-    def limits(self) -> dict[str, Any]:
-        """The limits, as Lance takes them."""
-        return {"older_than": self.older_than, "retain_versions": self.keep_versions}
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,18 +115,30 @@ def remove_versions(
     """
     unfinished = removals_at(files)
     stored = files.all()
-    candidates = retention.candidates(stored, newest, now)
+    candidates = retention.removable(stored, newest, now)
     # Whatever their age, since they may lack files.
     begun = [version for version in stored if any(removal.began_with(version) for removal in unfinished)]
     with recorded_removal(files, {*candidates, *begun}) as removal:
         dataset = open_newest()
         sweep = _Sweep(dataset, files, removal, cloned)
-        removed = sweep.remove(retention.among(candidates))
+        removed = sweep.remove(_limits(retention, candidates))
         if begun:
             removed += sweep.remove({"versions": begun})
     # Each of their versions is gone, or was tagged before they began, so nobody has to see them any more.
     files.remove(*(one.path for one in unfinished))
     return removed
+
+
+def _limits(retention: Retention, removable: Iterable[int]) -> dict[str, Any]:
+    """Return the limits, as Lance takes them, of a removal of some versions."""
+    if versions := list(removable):
+        return {
+            "older_than": retention.older_than,
+            "retain_versions": retention.keep_versions,
+            "versions": versions,
+        }
+    # Files to which no version refers remain to be removed.
+    return {"older_than": retention.older_than, "retain_versions": _ALL}
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,8 +236,8 @@ def files_of_expired_bookmarks(
     target: ResolvedTable,
     dataset: LanceDataset,
     names: Collection[str],
-    older_than: timedelta,
-    keep_versions: int,
+    retention: Retention,
+    now: datetime,
     cloned: ClonedFiles,
 ) -> FilesOfExpiredBookmarks:
     """Return what a dry run adds, as it deletes no bookmark. It reads the manifest of each version kept.
@@ -263,18 +246,12 @@ def files_of_expired_bookmarks(
         target: the table.
         dataset: its dataset at the newest version.
         names: the names of the expired bookmarks.
-        older_than: the age from which the clean-up removes a version.
-        keep_versions: how many of the newest versions it keeps.
+        retention: which versions the clean-up keeps.
+        now: the time by the storage's clock.
         cloned: the files that clones need, which are kept anyway.
     """
     manifests = target.dataset.manifests.all()
-    limit = 1000 * (time.time() - older_than.total_seconds())
-    old = {
-        version
-        for version in sorted(v for v in manifests if v <= dataset.version)[:-keep_versions]
-        if (manifests[version].modified_millis or 0) <= limit
-    }
-    old -= referenced_versions(dataset, names)
+    old = retention.removable(manifests, dataset.version, now).keys() - referenced_versions(dataset, names)
     tags = list_tags(dataset)
     held = old & {int(tags[name]["version"]) for name in names if name in tags}
     paths = _files(target, held) - _files(target, (v for v in manifests if v not in old))
@@ -327,13 +304,13 @@ def clean_up_versions(
 ) -> ExpireResult:
     """Remove old versions of a table, and the files that only they refer to.
 
-    The newest version, young ones, the newest few and tagged ones are kept. If the metastore decides the
-    versions, the newest is the one it records, and interrupted commits of it are finished first. Bookmarks
-    whose ``expires_after`` has ended don't keep theirs any longer; that they expired is recorded before
-    anything is removed. Unreferenced files are removed once they are a week old, not before: a writer may be
-    about to commit them. A write that has been running for about that long stops the clean-up; one without a
-    heartbeat for a day is presumed dead, and a version that changes nothing is committed, so that it can't
-    commit if it resumes.
+    The newest version, the versions replaced within `older_than`, the newest few and tagged ones are kept. If
+    the metastore decides the versions, the newest is the one it records, and interrupted commits of it are
+    finished first. Bookmarks whose ``expires_after`` has ended don't keep theirs any longer; that they
+    expired is recorded before anything is removed. Unreferenced files are removed once they are a week old,
+    not before: a writer may be about to commit them. A write that has been running for about that long stops
+    the clean-up; one without a heartbeat for a day is presumed dead, and a version that changes nothing is
+    committed, so that it can't commit if it resumes.
 
     Files that the newest versions of registered shallow clones refer to are kept, and the log names the
     clones: of a table in Hive or Glue, in all databases that may be listed, and as long as there are no more
@@ -366,11 +343,12 @@ def clean_up_versions(
         bookmarks = _expire_bookmarks(opened, now, dry_run)
         tagged = _tagged(opened, bookmarks)
         cloned = ClonedFiles(opened.target)
-        removed = _clean_up(opened, Retention(older_than, keep_versions), now, cloned, dry_run)
+        retention = Retention(older_than, keep_versions)
+        removed = _clean_up(opened, retention, now, cloned, dry_run)
         held = FilesOfExpiredBookmarks()
         if dry_run and bookmarks:
             held = files_of_expired_bookmarks(
-                opened.target, opened.dataset, bookmarks, older_than, keep_versions, cloned
+                opened.target, opened.dataset, bookmarks, retention, now, cloned
             )
         cloned.log()
         is_done = bool(removed.files + removed.versions + expired_keys + len(bookmarks))
@@ -435,11 +413,12 @@ def _clean_up(
     opened: MaintainedTable, retention: Retention, now: datetime, cloned: ClonedFiles, dry_run: bool
 ) -> Removed:
     _check_unlinked(opened)
+    files = opened.target.dataset.manifests
     if dry_run:
-        plan = _Plan.of(_explained(opened.dataset, retention.limits), opened.target.dataset.location)
+        limits = _limits(retention, retention.removable(files.all(), opened.version, now))
+        plan = _Plan.of(_explained(opened.dataset, limits), files.location)
         return plan.removed_without(plan.needed_by(cloned))
     delete_abandoned_tags(opened.dataset, now - _ABANDONED)
-    files = opened.target.dataset.manifests
     return remove_versions(lambda: opened.at_newest().dataset, files, retention, opened.version, now, cloned)
 
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.lance_errors import is_conflict, panics_as_errors
-from airflow_provider_lancens.namespace.storage.manifests import Manifests
+from airflow_provider_lancens.namespace.storage.manifests import Manifest, Manifests
 from airflow_provider_lancens.namespace.storage.missing_files import StoredSegments
 from airflow_provider_lancens.namespace.storage.version_tags import list_branches, list_tags
 from airflow_provider_lancens.spark.bookmarks import overdue_bookmarks
@@ -135,6 +136,35 @@ class Coverage:
     def decide_after_compaction(self, thresholds: Thresholds) -> Decision:
         """Decide where Spark has just compacted, and is running anyway: the index has to cover all rows."""
         return self.decide(replace(thresholds, max_unindexed_share=None))
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """Which versions a clean-up keeps, beside tagged ones: the newest ones, and those replaced recently.
+
+    The age of a version counts from the commit that replaced it as the newest one, not from its own, as
+    Lance's does: a reader that opened the newest version of a table has the whole time, however old that
+    version was.
+    """
+
+    older_than: timedelta
+    keep_versions: int
+
+    def removable(self, stored: Mapping[int, Manifest], newest: int, now: datetime) -> dict[int, timedelta]:
+        """Return the versions that may be removed unless they are tagged, and their ages.
+
+        Args:
+            stored: the manifests at the table's location.
+            newest: the table's newest version.
+            now: the time by the storage's clock.
+        """
+        history = sorted(version for version in stored if version <= newest)
+        replaced = {version: stored[later].modified_millis or 0 for version, later in pairwise(history)}
+        ages = {
+            version: now - datetime.fromtimestamp(replaced[version] / 1000, UTC)
+            for version in history[: -self.keep_versions]
+        }
+        return {version: age for version, age in ages.items() if age >= self.older_than}
 
 
 @dataclass(frozen=True, slots=True)
@@ -433,20 +463,15 @@ class TableState:
         )
 
     def old_versions(self, older_than: timedelta, keep_versions: int) -> OldVersions:
-        """Return the versions that a clean-up would remove, by the age of their manifests: one listing.
+        """Return the versions that a clean-up would remove, by the times of the manifests: one listing.
 
         Tags and branches are only read if there are such versions.
         """
         manifests = Manifests(self.target.dataset.location, self.target.dataset.storage_options).all()
-        now = datetime.now(UTC).timestamp()
-        removable = {
-            version: now - (manifests[version].modified_millis or 0) / 1000 - older_than.total_seconds()
-            for version in sorted(v for v in manifests if v <= self.version)[:-keep_versions]
-        }
-        delays = {version: delay for version, delay in removable.items() if delay >= 0}
-        kept = self._referenced() if delays else set()
-        late = [delay for version, delay in delays.items() if version not in kept]
-        return OldVersions(len(late), timedelta(seconds=max(late, default=0)))
+        ages = Retention(older_than, keep_versions).removable(manifests, self.version, datetime.now(UTC))
+        kept = self._referenced() if ages else set()
+        delays = [age - older_than for version, age in ages.items() if version not in kept]
+        return OldVersions(len(delays), max(delays, default=timedelta(0)))
 
     def _referenced(self) -> set[int]:
         overdue = overdue_bookmarks(self.dataset, self.target.dataset.manifests, datetime.now(UTC))

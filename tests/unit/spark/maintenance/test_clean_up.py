@@ -13,11 +13,13 @@ import pytest
 from lance_namespace import LanceNamespace
 from lance_namespace.errors import ConcurrentModificationError
 
+from airflow_provider_lancens.namespace.storage.object_store import VERSIONS, manifest_names
 from airflow_provider_lancens.spark.commit.committer import Committer
 from airflow_provider_lancens.spark.commit.write_lease import acquire_lease
 from airflow_provider_lancens.spark.keys import Counts, KeyedWrite
 from airflow_provider_lancens.spark.maintenance import clean_up
 from airflow_provider_lancens.spark.maintenance.clean_up import clean_up_versions
+from airflow_provider_lancens.spark.maintenance.table_state import table_state
 from airflow_provider_lancens.spark.table.history import data_changed
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable, resolved_table
 from tests.support.prepared_tables import prepare
@@ -41,8 +43,42 @@ def age(target: ResolvedTable, *, days: int, but: tuple[str, ...] = ()) -> None:
             os.utime(file, (then, then))
 
 
+def set_committed(target: ResolvedTable, *, version: int, days_ago: int) -> None:
+    then = time.time() - timedelta(days=days_ago).total_seconds()
+    for name in manifest_names(version):
+        if (file := Path(target.dataset.location, VERSIONS, name)).exists():
+            os.utime(file, (then, then))
+
+
 def versions(target: ResolvedTable) -> list[int]:
     return sorted(ref["version"] for ref in lance.dataset(target.dataset.location).version_refs())
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_the_age_of_a_version_counts_from_the_commit_that_replaced_it(
+    namespace: LanceNamespace, target: ResolvedTable, dry_run: bool
+) -> None:
+    age(target, days=30)
+    set_committed(target, version=3, days_ago=-1)  # version 2 was not replaced yet
+    set_committed(target, version=2, days_ago=0)
+
+    result = clean_up_versions(namespace, "orders", older_than=NOW, dry_run=dry_run)
+
+    assert result.versions == 1
+    assert versions(target) == ([1, 2, 3] if dry_run else [2, 3])
+
+
+@pytest.mark.parametrize(("replaced", "removable", "delay"), [(13, 1, 6), (15, 2, 6), (0, 1, 6)])
+def test_a_clean_up_is_due_by_when_versions_were_replaced(
+    namespace: LanceNamespace, target: ResolvedTable, replaced: int, removable: int, delay: int
+) -> None:
+    for version, days_ago in ((1, 90), (2, 20), (3, replaced)):
+        set_committed(target, version=version, days_ago=days_ago)
+
+    with table_state(namespace, "orders") as state:
+        found = state.old_versions(timedelta(days=14), 1)
+
+    assert (found.removable, found.delay.days) == (removable, delay)
 
 
 def test_a_write_that_runs_for_a_week_keeps_its_files(
