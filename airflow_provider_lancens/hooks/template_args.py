@@ -27,12 +27,12 @@ else:
     BaseOperator = object
 
 _Id = TypeVar("_Id", NamespaceId, TableId)
+Choice = TypeVar("Choice", bound=str)
 
 _NOTHING = (None, "", "None")
 _TABLES = "database$table, or a list of these"
 AUTHORITIES = tuple(VERSION_AUTHORITIES)
 """Values of arguments `version_authority`."""
-"""Lance numbers versions apart from a table's history from here."""
 _TEMPLATE_HINT = (
     "a template renders it as text: pass another task's `.output`, or let the DAG render native "
     "objects (render_template_as_native_obj=True)"
@@ -76,23 +76,6 @@ def parse_tables(table: str | Iterable[str]) -> list[TableId]:
     if not named:
         raise AirflowFailException(f"table={table!r}: is not a table; allowed: {_TABLES}")
     return list(dict.fromkeys(parse_table(one) for one in named))
-
-
-def parse_version_authority(value: Any) -> str:
-    """Parse who decides a table's versions.
-
-    Args:
-        value: ``catalog`` or ``storage``.
-
-    Returns:
-        What the specification calls it, in the table's property ``managed_by``: ``impl`` or ``storage``.
-
-    Raises:
-        AirflowFailException: it is anything else.
-    """
-    if value not in VERSION_AUTHORITIES:
-        raise AirflowFailException(f"version_authority={value!r}; allowed: {', '.join(VERSION_AUTHORITIES)}")
-    return VERSION_AUTHORITIES[value]
 
 
 def parse_version(argument: str, value: Any) -> int | None:
@@ -213,7 +196,7 @@ def check_mapping(argument: str, value: Any) -> dict[str, Any]:
     return dict(value)
 
 
-def check_choice(argument: str, value: str, allowed: tuple[str, ...]) -> str:
+def check_choice(argument: str, value: Choice, allowed: tuple[str, ...]) -> Choice:
     """Return the value if it is one of the allowed ones.
 
     Raises:

@@ -18,15 +18,12 @@ from airflow_provider_lancens.operators.lance_operator import (
     IfExists,
     IfMissing,
     LanceOperator,
-    catalog_result,
 )
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from airflow_provider_lancens.namespace.operations.cascade import CascadePlan
-
-_NAMES_IN_AN_XCOM = 1000
 
 
 class LanceCreateNamespaceOperator(LanceOperator):
@@ -67,22 +64,11 @@ class LanceCreateNamespaceOperator(LanceOperator):
             AirflowFailException: it exists and ``if_exists`` is ``fail``, or can't be created.
             LanceRetryableError: the metastore is unavailable.
         """
-        from lance_namespace import CreateNamespaceRequest
-        from lance_namespace.errors import NamespaceAlreadyExistsError
-
         namespace = parse_namespace(self.namespace)
         properties = parse_settings("properties", self.properties)
-        request = CreateNamespaceRequest(id=list(namespace.parts), properties=properties)
-        with self.connected(f"creating namespace {str(namespace)!r}") as metastore:
-            try:
-                metastore.create_namespace(request)
-            except NamespaceAlreadyExistsError:
-                if self.if_exists != SKIP:
-                    raise
-                self.log.info("Namespace %s already exists; not changed", namespace)
-                return catalog_result(namespace, "create_namespace", "unchanged")
-        self.log.info("Created namespace %s", namespace)
-        return catalog_result(namespace, "create_namespace", "done")
+        with self.opened(context) as lake:
+            result = lake.create_namespace(namespace, properties=properties, if_exists=self.if_exists)
+        return result.as_dict()
 
 
 class LanceDropNamespaceOperator(LanceOperator):
@@ -135,40 +121,23 @@ class LanceDropNamespaceOperator(LanceOperator):
                 and ``if_missing`` is ``fail``, or `foreign_tables` is not a list of tables.
             LanceRetryableError: the metastore is unavailable.
         """
-        from lance_namespace.errors import NamespaceNotFoundError
-
         namespace = parse_namespace(self.namespace)
         foreign = parse_list("foreign_tables", self.foreign_tables, "a list of identifiers, or ['*']")
-        result = catalog_result(namespace, "drop_namespace", "planned" if self.is_dry_run else "unchanged")
-        extent = " and its tables" if self.cascade else ""
-        with self.connected(f"dropping namespace {str(namespace)!r}{extent}") as metastore:
-            try:
-                if self.cascade or self.is_dry_run:
-                    plan = metastore.plan_drop_namespace({"id": list(namespace.parts)})
-                    result["plan"] = self._publish(plan, context)
-                if self.is_dry_run:
-                    return result
-                if self.cascade:
-                    metastore.drop_planned_namespace(plan, foreign)
-                else:
-                    metastore.drop_namespace({"id": list(namespace.parts)})
-            except NamespaceNotFoundError as error:
-                self.accept_missing(f"namespace {str(namespace)!r}", self.if_missing, context, error)
-                return catalog_result(namespace, "drop_namespace", "unchanged")
-        self.log.info("Dropped namespace %s", namespace)
-        return {**result, "outcome": "done"}
+        with self.opened(context) as lake:
+            result = lake.drop_namespace(
+                namespace,
+                cascade=self.cascade,
+                foreign_tables=foreign,
+                if_missing=SKIP,
+                dry_run=self.is_dry_run,
+                on_plan=lambda plan: self._publish(plan, context),
+            )
+        if result.outcome == "unchanged":
+            self.accept_missing(f"namespace {str(namespace)!r}", self.if_missing, context)
+        return result.as_dict()
 
-    def _publish(self, plan: CascadePlan, context: Context) -> dict[str, Any]:
-        """Log a plan, and push it as an XCom before it is executed; return its XCom."""
+    def _publish(self, plan: CascadePlan, context: Context) -> None:
+        """Log a plan, and push it as an XCom before it is executed."""
         for line in plan.lines():
             self.log.info("%s", line)
-        lance, foreign = [list(map(str, tables)) for tables in (plan.lance_tables, plan.foreign_tables)]
-        published = {
-            "namespaces": list(map(str, plan.namespaces))[:_NAMES_IN_AN_XCOM],
-            "lance_tables": lance[:_NAMES_IN_AN_XCOM],
-            "foreign_tables": foreign[:_NAMES_IN_AN_XCOM],
-            "lance_table_count": len(lance),
-            "foreign_table_count": len(foreign),
-        }
-        context["ti"].xcom_push(key="plan", value=published)  # a task that then fails returns nothing
-        return published
+        context["ti"].xcom_push(key="plan", value=plan.as_dict())  # a task that then fails returns nothing

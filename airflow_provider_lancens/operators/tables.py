@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.hooks.template_args import (
-    AUTHORITIES,
     check_choice,
     check_mapping,
     is_template,
@@ -15,7 +14,6 @@ from airflow_provider_lancens.hooks.template_args import (
     parse_settings,
     parse_table,
     parse_tables,
-    parse_version_authority,
 )
 from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink, LanceS3Link
 from airflow_provider_lancens.operators.lance_operator import (
@@ -24,15 +22,14 @@ from airflow_provider_lancens.operators.lance_operator import (
     IfExists,
     IfMissing,
     LanceOperator,
-    catalog_result,
 )
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from airflow_provider_lancens.identifiers import TableId
+    from airflow_provider_lancens.spark.results import CatalogResult
 
-_REPLACE, _MANAGED_BY = "replace", "managed_by"
+_REPLACE = "replace"
 
 
 class LanceDeclareTableOperator(LanceOperator):
@@ -91,9 +88,7 @@ class LanceDeclareTableOperator(LanceOperator):
         super().__init__(**kwargs)
         if location is not None and isinstance(table, list | tuple):
             raise ValueError("location: allowed with a single table only, since each has its own")
-        _check_authority(version_authority, properties)
-        if layout is not None and not is_template(layout):
-            _layout_of(check_mapping("layout", layout))
+        _check_entry(version_authority, properties, layout)
         if schema is not None and not is_template(schema):
             check_mapping("schema", schema)
         self.schema = schema
@@ -115,32 +110,21 @@ class LanceDeclareTableOperator(LanceOperator):
         tables = parse_tables(self.table)
         if self.location and len(tables) > 1:
             raise AirflowFailException(f"location={self.location!r}: allowed with a single table only")
-        properties = parse_settings("properties", self.properties)
-        if self.version_authority is not None:
-            properties[_MANAGED_BY] = parse_version_authority(self.version_authority)
-        if layout := parse_mapping("layout", self.layout):
-            properties |= _layout_of(layout)
-        declared = {str(table): self._declare(table, properties) for table in tables}
-        return declared[str(tables[0])] if isinstance(self.table, str) else declared
-
-    def _declare(self, table: TableId, properties: dict[str, str]) -> dict[str, Any]:
-        from airflow_provider_lancens.spark.declaration import declare
-
-        with self.connected(f"declaring table {str(table)!r}") as metastore:
-            location, created = declare(
-                metastore,
-                table,
-                location=self.location or None,
-                properties=properties,
-                schema=None if self.schema is None else parse_mapping("schema", self.schema),
-                may_exist=self.if_exists == SKIP,
-            )
-        if created:
-            self.log.info("Declared table %s at %s", table, location)
-        else:
-            self.log.info("Table %s already exists at %s; not changed", table, location)
-        result = catalog_result(table, "declare_table", "done" if created else "unchanged")
-        return {**result, "location": location}
+        with self.opened(context) as lake:
+            declared = {
+                str(table): lake.declare_table(
+                    table,
+                    schema=None if self.schema is None else parse_mapping("schema", self.schema),
+                    location=self.location or None,
+                    layout=parse_mapping("layout", self.layout) or None,
+                    version_authority=self.version_authority,  # type: ignore[arg-type]  # checked there
+                    properties=parse_settings("properties", self.properties),
+                    if_exists=self.if_exists,
+                )
+                for table in tables
+            }
+        results = {table: cast("CatalogResult", one.declaration).as_dict() for table, one in declared.items()}
+        return results[str(tables[0])] if isinstance(self.table, str) else results
 
 
 class LanceRegisterTableOperator(LanceOperator):
@@ -183,7 +167,7 @@ class LanceRegisterTableOperator(LanceOperator):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        _check_authority(version_authority, properties)
+        _check_entry(version_authority, properties)
         self.table = table
         self.location = location
         self.version_authority = version_authority
@@ -199,22 +183,16 @@ class LanceRegisterTableOperator(LanceOperator):
                 exists and ``if_exists`` is ``fail``, or can't be registered.
             LanceRetryableError: the metastore is unavailable.
         """
-        from airflow_provider_lancens.spark.declaration import register
-
         table = parse_table(self.table)
-        properties = parse_settings("properties", self.properties)
-        if self.version_authority is not None:
-            properties[_MANAGED_BY] = parse_version_authority(self.version_authority)
-        with self.connected(f"registering table {str(table)!r} at {self.location!r}") as metastore:
-            location, created = register(
-                metastore, table, self.location, properties=properties, if_exists=self.if_exists
+        with self.opened(context) as lake:
+            registered = lake.register_table(
+                table,
+                self.location,
+                version_authority=self.version_authority,  # type: ignore[arg-type]  # checked there
+                properties=parse_settings("properties", self.properties),
+                if_exists=self.if_exists,
             )
-        if created:
-            self.log.info("Registered table %s at %s", table, location)
-        else:
-            self.log.info("Table %s is already registered at %s; not changed", table, location)
-        result = catalog_result(table, "register_table", "done" if created else "unchanged")
-        return {**result, "location": location}
+        return cast("CatalogResult", registered.declaration).as_dict()
 
 
 class LanceDeregisterTableOperator(LanceOperator):
@@ -245,19 +223,12 @@ class LanceDeregisterTableOperator(LanceOperator):
             AirflowFailException: it isn't a Lance table, or it doesn't exist and ``if_missing`` is ``fail``.
             LanceRetryableError: the metastore is unavailable.
         """
-        from lance_namespace import DeregisterTableRequest
-        from lance_namespace.errors import NamespaceNotFoundError, TableNotFoundError
-
         table = parse_table(self.table)
-        request = DeregisterTableRequest(id=list(table.parts))
-        with self.connected(f"deregistering table {str(table)!r}") as metastore:
-            try:
-                location = metastore.deregister_table(request).location
-            except (NamespaceNotFoundError, TableNotFoundError) as error:
-                self.accept_missing(f"table {str(table)!r}", self.if_missing, context, error)
-                return {**catalog_result(table, "deregister_table", "unchanged"), "location": None}
-        self.log.info("Deregistered table %s; its data is kept at %s", table, location)
-        return {**catalog_result(table, "deregister_table", "done"), "location": location}
+        with self.opened(context) as lake:
+            result = lake.deregister_table(table, if_missing=SKIP)
+        if not result.is_done:
+            self.accept_missing(f"table {str(table)!r}", self.if_missing, context)
+        return result.as_dict()
 
 
 class LanceDropTableOperator(LanceOperator):
@@ -291,43 +262,23 @@ class LanceDropTableOperator(LanceOperator):
                 exist and ``if_missing`` is ``fail``.
             LanceRetryableError: the metastore or the storage is unavailable.
         """
-        from lance_namespace import DropTableRequest
-        from lance_namespace.errors import NamespaceNotFoundError, TableNotFoundError
-
         table = parse_table(self.table)
-        request = DropTableRequest(id=list(table.parts))
-        with self.connected(f"dropping table {str(table)!r} and its data") as metastore:
-            try:
-                location = metastore.drop_table(request).location
-            except (NamespaceNotFoundError, TableNotFoundError) as error:
-                self.accept_missing(f"table {str(table)!r}", self.if_missing, context, error)
-                return {**catalog_result(table, "drop_table", "unchanged"), "location": None}
-        self.log.info("Dropped table %s and its data at %s", table, location)
-        return {**catalog_result(table, "drop_table", "done"), "location": location}
+        with self.opened(context) as lake:
+            result = lake.drop_table(table, if_missing=SKIP)
+        if not result.is_done:
+            self.accept_missing(f"table {str(table)!r}", self.if_missing, context)
+        return result.as_dict()
 
 
-def _check_authority(version_authority: str | None, properties: Any) -> None:
-    """Refuse an invalid version authority, or two of them, while the DAG is parsed."""
-    if version_authority is None:
-        return
-    if not is_template(version_authority):
-        check_choice("version_authority", version_authority, AUTHORITIES)
-    if isinstance(properties, Mapping) and _MANAGED_BY in properties:
-        raise ValueError(
-            f"version_authority: not allowed with properties[{_MANAGED_BY!r}], which is the same"
-        )
-
-
-def _layout_of(fields: Mapping[str, Any]) -> dict[str, str]:
-    """Return the property by which the catalog table keeps a layout.
-
-    Raises:
-        AirflowFailException: a field is unknown or invalid.
-    """
+def _check_entry(version_authority: str | None, properties: Any, layout: Any = None) -> None:
+    """Refuse an invalid version authority, two of them, or an invalid layout, while the DAG is parsed."""
     from airflow_provider_lancens import spec_errors
-    from airflow_provider_lancens.spark.options import layout_property
+    from airflow_provider_lancens.spark.options import authority_property, layout_property
 
     try:
-        return layout_property(fields)
+        if not is_template(version_authority):
+            authority_property(version_authority, properties if isinstance(properties, Mapping) else None)
+        if layout is not None and not is_template(layout):
+            layout_property(check_mapping("layout", layout))
     except spec_errors.InvalidInputError as error:
-        raise AirflowFailException(str(error)) from error
+        raise ValueError(str(error)) from error

@@ -10,7 +10,6 @@ from airflow_provider_lancens.hooks.template_args import (
     check_choice,
     is_template,
     parse_table,
-    parse_version_authority,
 )
 from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink
 from airflow_provider_lancens.operators.lance_operator import LanceOperator, catalog_result
@@ -52,9 +51,8 @@ class LanceConvertTableOperator(LanceOperator):
             LanceRetryableError: concurrent writers won every attempt, or the metastore is unavailable.
         """
         table, authority = parse_table(self.table), self.version_authority
-        parse_version_authority(authority)
         with self.opened(context) as lake:
-            converted = lake.table(table).set_version_authority(authority)  # type: ignore[arg-type]  # just checked
+            converted = lake.table(table).set_version_authority(authority)  # type: ignore[arg-type]  # checked there
         self.log.info(
             "The %s decides the versions of table %s (changed by this task: %s)", authority, table, converted
         )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
@@ -18,6 +18,7 @@ from airflow_provider_lancens.namespace.table_properties import BY_IMPLEMENTATIO
 from airflow_provider_lancens.namespace.update_interval import EXPECTED_UPDATE
 from airflow_provider_lancens.spark.blobs import with_blobs
 from airflow_provider_lancens.spark.options import Create, WriteRequest
+from airflow_provider_lancens.spark.results import CatalogResult
 from airflow_provider_lancens.spark.table.resolved_table import resolved_table
 from airflow_provider_lancens.spark.type_names import parse_type
 from airflow_provider_lancens.spark.write.row_sources import ArrowRows
@@ -32,14 +33,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-class Declared(NamedTuple):
-    """A table that is declared."""
-
-    location: str
-    created: bool
-    """Whether this call has created its catalog entry."""
-
-
 def declare(
     namespace: LanceNamespace,
     table: TableId,
@@ -48,7 +41,7 @@ def declare(
     properties: Mapping[str, str] | None = None,
     schema: pa.Schema | Mapping[str, str] | None = None,
     may_exist: bool = True,
-) -> Declared:
+) -> CatalogResult:
     """Declare a table; repeated, it completes what an earlier call has begun.
 
     Args:
@@ -85,7 +78,7 @@ def declare(
     if columns is not None:
         with resolved_table(namespace, table) as target:
             _create_columns(target, columns)
-    return Declared(found, created)
+    return _result("declare_table", table, found, created=created)
 
 
 def _check_stored(namespace: LanceNamespace, table: TableId, given: Mapping[str, str]) -> None:
@@ -117,7 +110,7 @@ def register(
     *,
     properties: Mapping[str, str] | None = None,
     if_exists: Literal["skip", "replace", "fail"] = "skip",
-) -> Declared:
+) -> CatalogResult:
     """Register a table: create the entry of data that exists.
 
     Args:
@@ -144,11 +137,25 @@ def register(
         mode="overwrite" if if_exists == "replace" else "create",
     )
     try:
-        return Declared(str(namespace.register_table(request).location), created=True)
+        found, created = str(namespace.register_table(request).location), True
     except spec_errors.TableAlreadyExistsError:
         if if_exists != "skip":
             raise
-    return Declared(_checked_location(namespace, table, location, given), created=False)
+        found, created = _checked_location(namespace, table, location, given), False
+    return _result("register_table", table, found, created=created)
+
+
+def _result(operation: str, table: TableId, location: str, *, created: bool) -> CatalogResult:
+    if created:
+        _log.info("table %s: its entry was created, at %s", table, location)
+    else:
+        _log.info("table %s already exists at %s; not changed", table, location)
+    return CatalogResult(
+        operation=operation,
+        outcome="done" if created else "unchanged",
+        table=str(table),
+        location=location,
+    )
 
 
 def _columns(schema: pa.Schema | Mapping[str, str]) -> pa.Schema:

@@ -5,24 +5,28 @@ Light to import: what reads and writes loads when it is called.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar, cast
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import InvalidIdentifierError, NamespaceId, TableId
 from airflow_provider_lancens.spark.catalog_user import NO_TASK, CatalogUser
-from airflow_provider_lancens.spark.options import VERSION_AUTHORITIES, check_choice, layout_property
+from airflow_provider_lancens.spark.options import authority_property, check_choice, layout_property
+from airflow_provider_lancens.spark.results import CatalogResult
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from lance_namespace import LanceNamespace
     from pyspark.sql import SparkSession
 
+    from airflow_provider_lancens.namespace.operations.cascade import CascadePlan
     from airflow_provider_lancens.spark.lance_table import Table
     from airflow_provider_lancens.spark.options import TableLayout
     from airflow_provider_lancens.spark.release_sets import ReleaseSet
+    from airflow_provider_lancens.spark.results import Outcome
     from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec
 
 IMPLEMENTATIONS = {
@@ -40,6 +44,7 @@ Source: TypeAlias = "NamespaceSpec | LanceNamespace"
 Attempt: TypeAlias = Callable[[str], AbstractContextManager[object]]
 """Runs what begins with this description, such as ``reading table 'db$t'``, and converts its errors."""
 
+_log = logging.getLogger(__name__)
 _Id = TypeVar("_Id", NamespaceId, TableId)
 _PAGE = 1000
 
@@ -237,6 +242,9 @@ class LanceCatalog:
                 location, version authority or layout, or another type of a column that `schema` has;
                 ``fail`` is an error.
 
+        Returns:
+            The table; `Table.declaration` says whether its entry was created.
+
         Raises:
             NamespaceNotFoundError: (1) there is no such database.
             TableAlreadyExistsError: (5) it exists, and `if_exists` is ``fail``.
@@ -246,13 +254,14 @@ class LanceCatalog:
         from airflow_provider_lancens.spark.declaration import declare
 
         identifier = self._id(table)
-        check_choice("if_exists", if_exists, ("skip", "fail"))
-        stored = {**(properties or {}), **layout_property(layout)}
-        if version_authority is not None:
-            check_choice("version_authority", version_authority, tuple(VERSION_AUTHORITIES))
-            stored["managed_by"] = VERSION_AUTHORITIES[version_authority]
         with self.attempt(f"declaring table {str(identifier)!r}"):
-            declare(
+            check_choice("if_exists", if_exists, ("skip", "fail"))
+            stored = {
+                **(properties or {}),
+                **layout_property(layout),
+                **authority_property(version_authority, properties),
+            }
+            declaration = declare(
                 self.namespace,
                 identifier,
                 location=location,
@@ -260,13 +269,14 @@ class LanceCatalog:
                 schema=schema,
                 may_exist=if_exists == "skip",
             )
-        return self.table(identifier)
+        return self._declared(identifier, declaration)
 
     def register_table(
         self,
         table: str | TableId,
         location: str,
         *,
+        version_authority: Literal["storage", "catalog"] | None = None,
         properties: Mapping[str, str] | None = None,
         if_exists: Literal["skip", "replace", "fail"] = "skip",
     ) -> Table:
@@ -275,9 +285,14 @@ class LanceCatalog:
         Args:
             table: its identifier, ``database.table``.
             location: the root of its dataset.
+            version_authority: who decides its versions: ``storage``, or ``catalog`` for the metastore; by
+                default that of the namespace.
             properties: properties of the entry.
-            if_exists: ``skip`` leaves a table that exists as it is, and refuses another location; ``replace``
-                replaces the entry, and deletes no data; ``fail`` is an error.
+            if_exists: ``skip`` leaves a table that exists as it is, and refuses another location or version
+                authority; ``replace`` replaces the entry, and deletes no data; ``fail`` is an error.
+
+        Returns:
+            The table; `Table.declaration` says whether its entry was created.
 
         Raises:
             NamespaceNotFoundError: (1) there is no such database.
@@ -287,21 +302,28 @@ class LanceCatalog:
         from airflow_provider_lancens.spark.declaration import register
 
         identifier = self._id(table)
-        check_choice("if_exists", if_exists, ("skip", "replace", "fail"))
-        with self.attempt(f"registering table {str(identifier)!r}"):
-            register(self.namespace, identifier, location, properties=properties, if_exists=if_exists)
-        return self.table(identifier)
+        with self.attempt(f"registering table {str(identifier)!r} at {location!r}"):
+            check_choice("if_exists", if_exists, ("skip", "replace", "fail"))
+            stored = {**(properties or {}), **authority_property(version_authority, properties)}
+            declaration = register(
+                self.namespace, identifier, location, properties=stored, if_exists=if_exists
+            )
+        return self._declared(identifier, declaration)
 
-    def deregister_table(self, table: str | TableId, *, if_missing: Literal["fail", "skip"] = "fail") -> bool:
+    def _declared(self, table: TableId, declaration: CatalogResult) -> Table:
+        from airflow_provider_lancens.spark.lance_table import Table
+
+        return Table(self, table, declaration=declaration)
+
+    def deregister_table(
+        self, table: str | TableId, *, if_missing: Literal["fail", "skip"] = "fail"
+    ) -> CatalogResult:
         """Remove a table from the catalog; its data stays.
 
         Args:
             table: its identifier, ``database.table``.
             if_missing: whether it is an error if there is no such table (``fail``), or nothing is done
                 (``skip``).
-
-        Returns:
-            False if there was none.
 
         Raises:
             TableNotFoundError: (4) there is none, and `if_missing` is ``fail``.
@@ -311,18 +333,23 @@ class LanceCatalog:
         identifier = self._id(table)
         request = DeregisterTableRequest(id=list(identifier.parts))
         doing = f"deregistering table {str(identifier)!r}"
-        return self._removed(doing, if_missing, lambda: self.namespace.deregister_table(request))
+        return self._removed(
+            doing,
+            if_missing,
+            lambda: self.namespace.deregister_table(request).location,
+            operation="deregister_table",
+            table=str(identifier),
+        )
 
-    def drop_table(self, table: str | TableId, *, if_missing: Literal["fail", "skip"] = "fail") -> bool:
+    def drop_table(
+        self, table: str | TableId, *, if_missing: Literal["fail", "skip"] = "fail"
+    ) -> CatalogResult:
         """Drop a table with its data: first Lance's own files, then the entry in the catalog.
 
         Args:
             table: its identifier, ``database.table``.
             if_missing: whether it is an error if there is no such table (``fail``), or nothing is done
                 (``skip``).
-
-        Returns:
-            False if there was none.
 
         Raises:
             TableNotFoundError: (4) there is none, and `if_missing` is ``fail``.
@@ -332,7 +359,13 @@ class LanceCatalog:
         identifier = self._id(table)
         request = DropTableRequest(id=list(identifier.parts))
         doing = f"dropping table {str(identifier)!r} and its data"
-        return self._removed(doing, if_missing, lambda: self.namespace.drop_table(request))
+        return self._removed(
+            doing,
+            if_missing,
+            lambda: self.namespace.drop_table(request).location,
+            operation="drop_table",
+            table=str(identifier),
+        )
 
     def table_exists(self, table: str | TableId) -> bool:
         """Return whether a table is declared or registered."""
@@ -392,11 +425,11 @@ class LanceCatalog:
 
     def create_namespace(
         self,
-        database: str,
+        database: str | NamespaceId,
         *,
         properties: Mapping[str, str] | None = None,
         if_exists: Literal["skip", "fail"] = "skip",
-    ) -> bool:
+    ) -> CatalogResult:
         """Create a database.
 
         Args:
@@ -404,34 +437,35 @@ class LanceCatalog:
             properties: its properties.
             if_exists: whether one that exists is left as it is (``skip``), or is an error (``fail``).
 
-        Returns:
-            False if it existed.
-
         Raises:
             NamespaceAlreadyExistsError: (2) it exists, and `if_exists` is ``fail``.
         """
         from lance_namespace import CreateNamespaceRequest
 
         identifier = self._database_id(database)
-        check_choice("if_exists", if_exists, ("skip", "fail"))
         request = CreateNamespaceRequest(id=list(identifier.parts), properties=dict(properties or {}) or None)
+        outcome: Outcome = "done"
         with self.attempt(f"creating namespace {str(identifier)!r}"):
+            check_choice("if_exists", if_exists, ("skip", "fail"))
             try:
                 self.namespace.create_namespace(request)
             except spec_errors.NamespaceAlreadyExistsError:
                 if if_exists == "fail":
                     raise
-                return False
-        return True
+                outcome = "unchanged"
+        _log.info("namespace %s %s", identifier, "created" if outcome == "done" else "exists; not changed")
+        return CatalogResult(operation="create_namespace", outcome=outcome, namespace=str(identifier))
 
     def drop_namespace(
         self,
-        database: str,
+        database: str | NamespaceId,
         *,
         cascade: bool = False,
         foreign_tables: Sequence[str] = (),
         if_missing: Literal["fail", "skip"] = "fail",
-    ) -> bool:
+        dry_run: bool = False,
+        on_plan: Callable[[CascadePlan], object] | None = None,
+    ) -> CatalogResult:
         """Drop a database from the catalog; no file is deleted.
 
         Args:
@@ -441,48 +475,88 @@ class LanceCatalog:
                 for any.
             if_missing: whether it is an error if there is no such database (``fail``), or nothing is done
                 (``skip``).
-
-        Returns:
-            False if there was none.
+            dry_run: only return the plan of a cascade.
+            on_plan: called with the plan of a cascade, before anything is dropped.
 
         Raises:
             NamespaceNotFoundError: (1) there is none, and `if_missing` is ``fail``.
-            NamespaceNotEmptyError: (3) it has tables, and `cascade` isn't set, or doesn't allow them.
+            NamespaceNotEmptyError: (3) it has tables, and `cascade` isn't set, or doesn't allow them; or it
+                has changed since the plan was made.
             UnsupportedOperationError: (0) the catalog has no cascade.
         """
-        parts = list(self._database_id(database).parts)
+        from lance_namespace import DropNamespaceRequest
 
-        def drop() -> None:
+        identifier = self._database_id(database)
+        parts = list(identifier.parts)
+        outcome: Outcome = "planned" if dry_run else "done"
+        plan: CascadePlan | None = None
+        with self.attempt(f"dropping namespace {str(identifier)!r}{' and its tables' if cascade else ''}"):
+            check_choice("if_missing", if_missing, ("fail", "skip"))
             namespace: Any = self.namespace
-            if not cascade:
-                from lance_namespace import DropNamespaceRequest
-
-                namespace.drop_namespace(DropNamespaceRequest(id=parts))
-            elif not hasattr(namespace, "plan_drop_namespace"):
-                raise spec_errors.UnsupportedOperationError(
-                    "cascade=True: not supported by this catalog; drop or deregister its tables first"
-                )
-            else:
-                namespace.drop_planned_namespace(namespace.plan_drop_namespace({"id": parts}), foreign_tables)
-
-        return self._removed(f"dropping namespace {database!r}", if_missing, drop)
-
-    def _removed(self, doing: str, if_missing: str, remove: Callable[[], object]) -> bool:
-        check_choice("if_missing", if_missing, ("fail", "skip"))
-        with self.attempt(doing):
             try:
-                remove()
+                if cascade or dry_run:
+                    plan = self._cascade_plan(namespace, parts)
+                    if on_plan is not None:
+                        on_plan(plan)
+                if not dry_run:
+                    if plan is None:
+                        namespace.drop_namespace(DropNamespaceRequest(id=parts))
+                    else:
+                        namespace.drop_planned_namespace(plan, foreign_tables)
+            except spec_errors.NamespaceNotFoundError:
+                if if_missing == "fail":
+                    raise
+                plan, outcome = None, "unchanged"
+        if outcome == "done":
+            _log.info("namespace %s dropped", identifier)
+        return CatalogResult(
+            operation="drop_namespace",
+            outcome=outcome,
+            namespace=str(identifier),
+            plan=None if plan is None else plan.as_dict(),
+        )
+
+    @staticmethod
+    def _cascade_plan(namespace: Any, parts: list[str]) -> CascadePlan:
+        if not hasattr(namespace, "plan_drop_namespace"):
+            raise spec_errors.UnsupportedOperationError(
+                "cascade=True: not supported by this catalog, nor a dry run; drop or deregister its tables first"
+            )
+        return cast("CascadePlan", namespace.plan_drop_namespace({"id": parts}))
+
+    def _removed(
+        self,
+        doing: str,
+        if_missing: str,
+        remove: Callable[[], str | None],
+        *,
+        operation: str,
+        table: str,
+    ) -> CatalogResult:
+        """Return the result of a removal of a table, which returns the table's location."""
+        outcome: Outcome = "done"
+        with self.attempt(doing):
+            check_choice("if_missing", if_missing, ("fail", "skip"))
+            try:
+                location = remove()
             except (spec_errors.NamespaceNotFoundError, spec_errors.TableNotFoundError):
                 if if_missing == "fail":
                     raise
-                return False
-        return True
+                location, outcome = None, "unchanged"
+        if outcome == "done":
+            if operation == "drop_table":
+                _log.info("table %s and its data at %s dropped", table, location)
+            else:
+                _log.info("table %s deregistered; its data stays at %s", table, location)
+        return CatalogResult(operation=operation, outcome=outcome, table=table, location=location)
 
     def _id(self, table: str | TableId) -> TableId:
         with self.attempt("reading the identifier of a table"):
             return table if isinstance(table, TableId) else _parsed("table", table, TableId.written)
 
-    def _database_id(self, database: str) -> NamespaceId:
+    def _database_id(self, database: str | NamespaceId) -> NamespaceId:
+        if isinstance(database, NamespaceId):
+            return database
         with self.attempt("reading the name of a database"):
             return _parsed("database", database, NamespaceId.written)
 

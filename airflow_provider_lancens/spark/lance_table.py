@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from airflow_provider_lancens.spark.lance_catalog import LanceCatalog
     from airflow_provider_lancens.spark.maintenance import CompactionOptions, IndexSpec, Thresholds
     from airflow_provider_lancens.spark.results import (
+        CatalogResult,
         CheckResult,
         CompactionResult,
         ComputeResult,
@@ -102,9 +103,18 @@ class Table:
     can't be written to.
     """
 
+    declaration: CatalogResult | None
+    """What `LanceCatalog.declare_table` or `register_table` did, which returned this object; else None."""
+
     def __init__(
-        self, lake: LanceCatalog, table: TableId, at: int | None = None, previous: int | None = None
+        self,
+        lake: LanceCatalog,
+        table: TableId,
+        at: int | None = None,
+        previous: int | None = None,
+        declaration: CatalogResult | None = None,
     ) -> None:
+        self.declaration = declaration
         self.lake = lake
         self._table = table
         self._at = at

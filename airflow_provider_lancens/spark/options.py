@@ -130,6 +130,26 @@ class TableLayout:
 DEFAULT_LAYOUT = TableLayout()
 
 
+def authority_property(authority: str | None, properties: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the property by which a catalog keeps who decides a table's versions; empty if it isn't given.
+
+    Args:
+        authority: ``storage`` or ``catalog``; None leaves it to the namespace.
+        properties: the other properties of the table.
+
+    Raises:
+        InvalidInputError: (13) it is anything else, or the properties have it too.
+    """
+    from airflow_provider_lancens.namespace.table_properties import MANAGED_BY
+
+    if authority is None:
+        return {}
+    check_choice("version_authority", authority, tuple(VERSION_AUTHORITIES))
+    if MANAGED_BY in (properties or {}):
+        _refuse(f"version_authority: not allowed with properties[{MANAGED_BY!r}], which is the same")
+    return {MANAGED_BY: VERSION_AUTHORITIES[authority]}
+
+
 def layout_property(layout: TableLayout | Mapping[str, Any] | None) -> dict[str, str]:
     """Return the property by which a catalog keeps a layout; empty without one.
 

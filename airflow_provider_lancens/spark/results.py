@@ -62,6 +62,37 @@ class Result:
         return {name: _plain(value) for name, value in values.items()}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogResult:
+    """Result of a call that changes the entry of a table or a database; its mapping is the XCom of a task."""
+
+    operation: str
+    """The verb, such as ``drop_table``."""
+    outcome: Outcome
+    """``done``, ``unchanged`` or ``planned``, see `Outcome`."""
+    table: str | None = None
+    """Identifier of the table, such as ``db$table``; None if it is a database."""
+    location: str | None = None
+    """The root of the table's dataset; None if there is no such table."""
+    namespace: str | None = None
+    """Identifier of the database; None if it is a table."""
+    plan: Mapping[str, Any] | None = None
+    """What a cascade drops, or would drop; None without one."""
+
+    @property
+    def is_done(self) -> bool:
+        """Whether this call changed the entry."""
+        return self.outcome == "done"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the result as plain JSON values."""
+        if self.table is not None:
+            of: dict[str, Any] = {"table": self.table, "location": self.location}
+        else:
+            of = {"namespace": self.namespace, **({} if self.plan is None else {"plan": dict(self.plan)})}
+        return {**of, "operation": self.operation, "outcome": self.outcome}
+
+
 def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {name: _plain(one) for name, one in value.items()}

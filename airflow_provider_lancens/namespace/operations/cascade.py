@@ -12,6 +12,7 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, islice
+from typing import Any
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import NamespaceId, TableId
@@ -25,6 +26,7 @@ _AT_ONCE = 100
 """Tables that are read again together, just before they are dropped."""
 _NAMED_IN_A_MESSAGE = 10
 _NAMED_IN_A_LINE = 100
+_NAMED_IN_DATA = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,19 @@ class CascadePlan:
     def foreign_tables(self) -> tuple[TableId, ...]:
         """Tables and views that aren't Lance or can't be read: they stop the cascade unless allowed."""
         return tuple(table.id for table in self.tables if not table.is_lance)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the plan as plain JSON values, with at most 1,000 names of each kind, and their counts."""
+        named = {
+            "namespaces": self.namespaces,
+            "lance_tables": self.lance_tables,
+            "foreign_tables": self.foreign_tables,
+        }
+        return {
+            **{kind: [str(one) for one in ids[:_NAMED_IN_DATA]] for kind, ids in named.items()},
+            "lance_table_count": len(self.lance_tables),
+            "foreign_table_count": len(self.foreign_tables),
+        }
 
     def lines(self) -> tuple[str, ...]:
         """Return the plan as text for a log, in lines of at most a hundred names."""

@@ -241,7 +241,7 @@ def test_what_a_shallow_clone_refers_to_is_kept(lake: str, table: str, run: Run)
 
     assert len(orders.history()) == 1
     assert LanceHook(lake).table("other.clone").to_arrow()["n"].to_pylist() == [1]
-    assert catalog.drop_table("other.clone")
+    assert catalog.drop_table("other.clone").is_done
     assert run(LanceDropTableOperator, table=table)["outcome"] == "done"
 
 

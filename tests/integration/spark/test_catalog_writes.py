@@ -52,7 +52,7 @@ def test_a_bucket_is_used_with_the_credentials_of_the_connection(
         assert orders.read().count() == 5
         assert orders.location.startswith(f"s3://{s3.bucket_name}/tables/")
         assert LanceHook("lake").table_status("sales.orders").version == 1
-        assert LanceHook("lake").catalog().drop_table("sales.orders")
+        assert LanceHook("lake").catalog().drop_table("sales.orders").is_done
 
     assert keys["aws_secret_access_key"] not in caplog.text
 

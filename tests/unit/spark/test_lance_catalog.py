@@ -98,19 +98,32 @@ def test_a_result_without_a_table_and_a_version_is_refused(
 
 
 def test_a_database_and_its_tables_are_created_listed_and_dropped(lake: LanceCatalog) -> None:
-    assert lake.create_namespace("shop")
-    assert not lake.create_namespace("shop")
+    assert lake.create_namespace("shop").outcome == "done"
+    assert lake.create_namespace("shop").outcome == "unchanged"
     table = lake.declare_table("shop.orders")
 
-    assert table.version is None
+    assert (table.version, table.declaration and table.declaration.outcome) == (None, "done")
+    again = lake.declare_table("shop.orders").declaration
+    assert again is not None
+    assert again.as_dict() == {
+        "table": "shop$orders",
+        "operation": "declare_table",
+        "outcome": "unchanged",
+        "location": table.location,
+    }
+    assert lake.table("shop.orders").declaration is None
     assert lake.list_databases() == ["shop"]
     assert lake.list_tables("shop") == ["shop$orders"]
     assert lake.table_exists("shop.orders")
     assert not lake.table_exists("shop.others")
     assert not lake.table_exists("nowhere.orders")
-    assert lake.deregister_table("shop.orders")
+    assert lake.deregister_table("shop.orders").is_done
     assert lake.list_tables("shop") == []
-    assert lake.drop_namespace("shop")
+    assert lake.drop_namespace("shop").as_dict() == {
+        "namespace": "shop",
+        "operation": "drop_namespace",
+        "outcome": "done",
+    }
     assert lake.list_databases() == []
 
 
@@ -144,7 +157,7 @@ def test_removing_a_table_that_does_not_exist_fails_unless_that_is_to_be_skipped
 ) -> None:
     with pytest.raises((TableNotFoundError, NamespaceNotFoundError)):
         remove(lake, "nowhere")
-    assert not remove(lake, "nowhere", if_missing="skip")
+    assert remove(lake, "nowhere", if_missing="skip").outcome == "unchanged"
     with pytest.raises(InvalidInputError, match="if_missing: expected one of fail, skip, got 'ignore'"):
         remove(lake, "nowhere", if_missing="ignore")
 
