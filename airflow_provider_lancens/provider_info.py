@@ -2,7 +2,7 @@
 
 A literal that imports nothing, because every Airflow process reads it at start. It is the one source
 of the connection forms: the UI of Airflow 3.2 and newer draws them from here alone, that of 3.1
-through the hooks, which read it back (`hooks.connection_form`), and the hooks check a connection's
+through the hooks, which read it back (`hooks.connection_fields`), and the hooks check a connection's
 extras against the same fields. A further connection type is one entry in
 `_CONNECTION_TYPES`.
 """

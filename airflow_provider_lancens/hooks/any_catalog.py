@@ -10,7 +10,7 @@ from typing import Any
 from airflow.sdk.log import mask_secret
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
-from airflow_provider_lancens.hooks.connection_form import (
+from airflow_provider_lancens.hooks.connection_fields import (
     ASSET_AUTHORITY,
     check_root,
     extra_properties,
@@ -19,11 +19,12 @@ from airflow_provider_lancens.hooks.connection_form import (
     read_extra,
 )
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
+from airflow_provider_lancens.namespace.property_keys import ROOT, STORAGE_PREFIX
 
 _PROPERTIES = {"properties": "property.", "secret_properties": "secret."}
 """The fields with the implementation's own properties, and their prefixes for `CatalogNamespace`."""
 _REFUSED = {
-    "storage.": "is a storage option; set it as an extra of its own, where it is checked",
+    STORAGE_PREFIX: "is a storage option; set it as an extra of its own, where it is checked",
     "dynamic_context_provider.": "names a class that would run with the rights of Airflow's processes, which "
     "whoever edits a connection may not choose; write a class of lance_namespace that creates it, and name "
     "that as impl",
@@ -31,7 +32,7 @@ _REFUSED = {
 """Prefixes of properties that a connection may not have, and why."""
 _AS_JSON = 'write it as {"name": "value", …}, whose values are text'
 _IMPLEMENTATION = re.compile(r"dir|rest|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
-_IMPL, _ROOT, _URI, _DIR = "impl", "root", "uri", "dir"
+_IMPL, _URI, _DIR = "impl", "uri", "dir"
 
 
 @hook_of_connection_type("lance")
@@ -79,7 +80,7 @@ class LanceCatalogHook(LanceHook):
         Raises:
             AirflowFailException: one of them is invalid; its value isn't shown.
         """
-        root, uri = read_extra(self.connection).get(_ROOT), self.connection.host
+        root, uri = read_extra(self.connection).get(ROOT), self.connection.host
         check_root(self.connection, root or None)
         # What is entered into a wrong field may be a secret: nothing else is shown.
         if not _IMPLEMENTATION.fullmatch(self.impl):
@@ -88,7 +89,7 @@ class LanceCatalogHook(LanceHook):
             )
         if uri and "://" not in uri:
             raise self._refusal(_URI, "is not a URI; allowed: such as https://catalog:8443")
-        where = {_ROOT: root, _URI: uri}
+        where = {ROOT: root, _URI: uri}
         return {_IMPL: self.impl, **{key: str(value) for key, value in where.items() if value}}
 
     def credential_properties(self) -> dict[str, str]:

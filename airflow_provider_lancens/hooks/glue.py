@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk.log import mask_secret
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException, airflow_errors
-from airflow_provider_lancens.hooks.connection_form import field_name, hook_of_connection_type, read_extra
+from airflow_provider_lancens.hooks.connection_fields import field_name, hook_of_connection_type, read_extra
 from airflow_provider_lancens.hooks.lance_hook import LanceHook, read_connection
+from airflow_provider_lancens.namespace.property_keys import STORAGE_PREFIX
 from airflow_provider_lancens.provider_info import DEFAULT_CONNECTION
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ class LanceGlueHook(LanceHook):
 
     def _storage_properties(self, keys: dict[str, str]) -> dict[str, str]:
         # The connection's own storage credentials take precedence, and are never mixed with these.
-        if any(key.startswith("storage.") and "key" in key for key in read_extra(self.connection)):
+        if any(key.startswith(STORAGE_PREFIX) and "key" in key for key in read_extra(self.connection)):
             return {}
         return {f"storage.{key}": value for key, value in {**keys, **self._s3_endpoint()}.items()}
 

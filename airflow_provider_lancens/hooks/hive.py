@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from airflow.configuration import conf
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException, airflow_errors
-from airflow_provider_lancens.hooks.connection_form import (
+from airflow_provider_lancens.hooks.connection_fields import (
     connection_types,
     field_name,
     hook_of_connection_type,

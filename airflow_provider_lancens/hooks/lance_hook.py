@@ -19,7 +19,7 @@ from airflow_provider_lancens.hooks.airflow_errors import (
     airflow_error,
     airflow_errors,
 )
-from airflow_provider_lancens.hooks.connection_form import (
+from airflow_provider_lancens.hooks.connection_fields import (
     ASSET_AUTHORITY,
     asset_authority,
     connection_types,
@@ -28,6 +28,12 @@ from airflow_provider_lancens.hooks.connection_form import (
     read_extra,
 )
 from airflow_provider_lancens.hooks.template_args import parse_table
+from airflow_provider_lancens.namespace.property_keys import (
+    REQUIRE_ROOT,
+    ROOT,
+    STORAGE_PREFIX,
+    storage_options,
+)
 from airflow_provider_lancens.provider_info import DEFAULT_CONNECTION
 
 if TYPE_CHECKING:
@@ -41,8 +47,6 @@ if TYPE_CHECKING:
     from airflow_provider_lancens.spark.lance_catalog import LanceCatalog, TableRef
     from airflow_provider_lancens.spark.lance_table import Table
 
-_STORAGE_PREFIX = "storage."
-_ROOT, _REQUIRE_ROOT = "root", "require_root"
 _POLLING = "polling table {!r} through connection {!r}"
 _NAMES_IN_A_MESSAGE = 5
 _HOOKS = {
@@ -148,8 +152,8 @@ class LanceHook(BaseHook):
         own.pop(self.reference_field, None)
         if own.pop(ASSET_AUTHORITY, None) is not None:
             _ = self.asset_authority  # an invalid one is told before anything is written
-        if _ROOT not in own:  # each worker would create it below its own current folder
-            own[_REQUIRE_ROOT] = "true"
+        if ROOT not in own:  # each worker would create it below its own current folder
+            own[REQUIRE_ROOT] = "true"
         return {**self.endpoint_properties(), **self.credential_properties(), **own}
 
     def endpoint_properties(self) -> dict[str, str]:
@@ -164,7 +168,7 @@ class LanceHook(BaseHook):
         """Return ``region`` and ``endpoint`` of the tables' S3 storage, if the connection specifies them."""
         extra = read_extra(self.connection)
         fields = {
-            name: extra.get(f"{_STORAGE_PREFIX}{name}") or extra.get(f"{_STORAGE_PREFIX}aws_{name}")
+            name: extra.get(f"{STORAGE_PREFIX}{name}") or extra.get(f"{STORAGE_PREFIX}aws_{name}")
             for name in ("region", "endpoint")
         }
         return {name: str(value) for name, value in fields.items() if value}
@@ -209,11 +213,7 @@ class LanceHook(BaseHook):
         Raises:
             AirflowFailException: a field of the connection is invalid; the message names it.
         """
-        return {
-            key.removeprefix(_STORAGE_PREFIX): value
-            for key, value in self.namespace_properties().items()
-            if key.startswith(_STORAGE_PREFIX)
-        }
+        return storage_options(self.namespace_properties())
 
     def get_conn(self) -> MetastoreNamespace:
         """Return the namespace, a `lance_namespace.LanceNamespace`, which connects on its first call.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
-from airflow_provider_lancens.hooks.connection_form import read_extra
+from airflow_provider_lancens.hooks.connection_fields import read_extra
 from airflow_provider_lancens.hooks.lance_hook import read_connection
 from airflow_provider_lancens.hooks.template_args import parse_settings
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.common.sql.hooks.sql import DbApiHook
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException, airflow_errors
-from airflow_provider_lancens.hooks.connection_form import hook_of_connection_type, is_extra_field
+from airflow_provider_lancens.hooks.connection_fields import hook_of_connection_type, is_extra_field
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
 from airflow_provider_lancens.provider_info import DEFAULT_CONNECTION
 

@@ -14,6 +14,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 from airflow.configuration import conf
 
+from airflow_provider_lancens.namespace.property_keys import STORAGE_PREFIX
+
 SECTION, OPTION = "lancens", "allowed_storage_options"
 
 _ENDPOINT = "endpoint"
@@ -120,7 +122,9 @@ def endpoint_of_s3_alone(options: Mapping[str, str]) -> dict[str, str]:
 
 def _allowed() -> frozenset[str]:
     listed = conf.get(SECTION, OPTION, fallback="") or ""
-    return frozenset(name.lower().removeprefix("storage.") for name in re.split(r"[\s,]+", listed) if name)
+    return frozenset(
+        name.lower().removeprefix(STORAGE_PREFIX) for name in re.split(r"[\s,]+", listed) if name
+    )
 
 
 def _has_credentials(kinds: Sequence[Collection[str]], options: Mapping[str, str]) -> bool:

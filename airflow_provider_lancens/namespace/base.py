@@ -10,7 +10,11 @@ from lance_namespace.errors import UnsupportedOperationError
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.interface.catalog_requests import CatalogRequests
 from airflow_provider_lancens.namespace.interface.data_requests import DataRequests
-from airflow_provider_lancens.namespace.interface.table_polls import NOTHING_KNOWN, StatusOrError, TablePolls
+from airflow_provider_lancens.namespace.interface.status_reader import (
+    NOTHING_KNOWN,
+    StatusOrError,
+    StatusReader,
+)
 from airflow_provider_lancens.namespace.storage.clones import Clones
 from airflow_provider_lancens.namespace.table_status import TableStatus
 
@@ -70,7 +74,7 @@ class MetastoreNamespace(CatalogRequests, DataRequests):
     def poll_tables(
         self, tables: Collection[TableId], known: Mapping[TableId, object] = NOTHING_KNOWN
     ) -> dict[TableId, StatusOrError]:
-        """Poll many catalog tables, one batch per namespace; see `TablePolls.poll`.
+        """Poll many catalog tables, one batch per namespace; see `StatusReader.poll`.
 
         Args:
             tables: their identifiers, in any namespaces.
@@ -79,10 +83,10 @@ class MetastoreNamespace(CatalogRequests, DataRequests):
         Returns:
             The status of each table, or its error.
         """
-        return TablePolls(self._metastore, self._tables).poll(tables, known)
+        return StatusReader(self._metastore, self._tables).poll(tables, known)
 
     def read_storage_version(self, status: TableStatus) -> TableStatus:
-        """Return a status whose version was read from the storage; see `TablePolls.read_storage_version`.
+        """Return a status whose version was read from the storage; see `StatusReader.read_storage_version`.
 
         Args:
             status: a status with ``needs_listing``, as `poll_tables` returns it.
@@ -92,7 +96,7 @@ class MetastoreNamespace(CatalogRequests, DataRequests):
             UnauthenticatedError: (16) the storage refused the credentials.
             ServiceUnavailableError: (17) the storage can't be reached or failed.
         """
-        return TablePolls(self._metastore, self._tables).read_storage_version(status)
+        return StatusReader(self._metastore, self._tables).read_storage_version(status)
 
     def clones_of(self, table: TableId, location: str) -> Clones:
         """Return the registered shallow clones of a table, before files of it are removed.

@@ -11,15 +11,17 @@ from urllib.parse import urlsplit
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.locations import absolute_root
+from airflow_provider_lancens.namespace.property_keys import (
+    REQUIRE_ROOT,
+    ROOT,
+    STORAGE_PREFIX,
+    storage_options,
+)
 from airflow_provider_lancens.namespace.storage.allowed_locations import ALLOWED_LOCATIONS, AllowedLocations
 from airflow_provider_lancens.namespace.table_properties import BY_IMPLEMENTATION, BY_STORAGE, MANAGED_BY
 from airflow_provider_lancens.redaction import has_credentials
 
-ROOT = "root"
 VEND_CREDENTIALS = "vend_credentials"
-STORAGE_PREFIX = "storage."
-REQUIRE_ROOT = "require_root"
-"""Whether nothing is created without a location if there is no root; otherwise that is the current folder."""
 COMMON_KEYS = frozenset({ROOT, REQUIRE_ROOT, ALLOWED_LOCATIONS, VEND_CREDENTIALS, MANAGED_BY})
 
 _ENDPOINT = re.compile(r"(?:aws_|azure_|google_)?(?:storage_)?endpoint(?:_url)?|\w*metadata_endpoint")
@@ -111,11 +113,7 @@ class Properties:
         Raises:
             InvalidInputError: (13) an endpoint is not a URL, or contains a user or password.
         """
-        options = {
-            key.removeprefix(STORAGE_PREFIX): value
-            for key, value in self._values.items()
-            if key.startswith(STORAGE_PREFIX)
-        }
+        options = storage_options(self._values)
         for key, value in options.items():
             if _ENDPOINT.fullmatch(key) and value.strip():
                 check_endpoint(STORAGE_PREFIX + key, value.strip(), "the storage's access key properties")

@@ -520,7 +520,8 @@ class LanceCatalog:
     def _cascade_plan(namespace: Any, parts: list[str]) -> CascadePlan:
         if not hasattr(namespace, "plan_drop_namespace"):
             raise spec_errors.UnsupportedOperationError(
-                "cascade=True: not supported by this catalog, nor a dry run; drop or deregister its tables first"
+                "cascade=True: not supported by this catalog, nor a dry run; drop or deregister its tables "
+                "first"
             )
         return cast("CascadePlan", namespace.plan_drop_namespace({"id": parts}))
 

@@ -20,7 +20,7 @@ from airflow_provider_lancens.hooks.lance_hook import LanceHook
 from airflow_provider_lancens.hooks.table_checks import data_changed
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.table_status import TableStatus
-from airflow_provider_lancens.triggers.poller import subscribe
+from airflow_provider_lancens.triggers.shared_poller import subscribe
 from airflow_provider_lancens.triggers.worker_threads import DaemonThreads
 
 log = logging.getLogger(__name__)

@@ -20,7 +20,7 @@ from airflow_provider_lancens.namespace.table_status import (
     VersionCondition,
     missing_text,
 )
-from airflow_provider_lancens.triggers.poller import Subscription, subscribe
+from airflow_provider_lancens.triggers.shared_poller import Subscription, subscribe
 
 SUCCESS = "success"
 ERROR = "error"

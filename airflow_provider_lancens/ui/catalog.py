@@ -9,7 +9,7 @@ from lance_namespace import ListNamespacesRequest, ListTablesRequest
 
 from airflow_provider_lancens.assets.table import LanceTable
 from airflow_provider_lancens.hooks.airflow_errors import AirflowException
-from airflow_provider_lancens.hooks.connection_form import connection_types
+from airflow_provider_lancens.hooks.connection_fields import connection_types
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.table_status import TableStatus

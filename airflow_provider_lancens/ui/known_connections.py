@@ -15,7 +15,7 @@ from sqlalchemy import select
 
 from airflow_provider_lancens.assets.table import SCHEME
 from airflow_provider_lancens.hooks.airflow_errors import AirflowException
-from airflow_provider_lancens.hooks.connection_form import asset_authority, connection_types
+from airflow_provider_lancens.hooks.connection_fields import asset_authority, connection_types
 from airflow_provider_lancens.hooks.lance_hook import read_connection
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import time
 from airflow.sdk import BaseHook
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowNotFoundException
-from airflow_provider_lancens.hooks.connection_form import connection_types
+from airflow_provider_lancens.hooks.connection_fields import connection_types
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
 
 KEEP_SECONDS = 60.0

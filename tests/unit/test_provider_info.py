@@ -12,12 +12,13 @@ import pytest
 
 import airflow_provider_lancens
 from airflow_provider_lancens import provider_info
-from airflow_provider_lancens.namespace.config import STORAGE_PREFIX, VEND_CREDENTIALS
+from airflow_provider_lancens.namespace.config import VEND_CREDENTIALS
 from airflow_provider_lancens.namespace.glue.settings import ACCESS_KEY_ID, SECRET_ACCESS_KEY
 from airflow_provider_lancens.namespace.glue.settings import KNOWN_KEYS as GLUE_KEYS
 from airflow_provider_lancens.namespace.hive.authentication import PASSWORD, USER
 from airflow_provider_lancens.namespace.hive.settings import KNOWN_KEYS as HIVE_KEYS
 from airflow_provider_lancens.namespace.hive.settings import URI
+from airflow_provider_lancens.namespace.property_keys import STORAGE_PREFIX
 
 CONNECTION_TYPES = provider_info.get_provider_info()["connection-types"]
 

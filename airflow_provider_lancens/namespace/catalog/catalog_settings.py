@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Self
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.config import (
-    ROOT,
-    STORAGE_PREFIX,
     Properties,
     StorageConfig,
     check_endpoint,
 )
 from airflow_provider_lancens.namespace.locations import normalize
+from airflow_provider_lancens.namespace.property_keys import ROOT, STORAGE_PREFIX
 from airflow_provider_lancens.redaction import redact, secret_values, shareable_cause
 
 if TYPE_CHECKING:

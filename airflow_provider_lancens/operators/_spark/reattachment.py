@@ -13,6 +13,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_lancens.namespace.property_keys import STORAGE_PREFIX, storage_options
 from airflow_provider_lancens.operators._spark.submission import submittable
 from airflow_provider_lancens.redaction import is_secret, redact, secret_values
 
@@ -40,12 +41,11 @@ def driver_identity(job: Job, context: Context) -> str:
     request = job.request
     if request.identity.on_existing_key not in REPEATING:
         request = replace(request, identity=replace(request.identity, execution_id=None))
-    storage = {name: value for name, value in job.properties.items() if name.startswith("storage.")}
-    secrets = secret_values({name.removeprefix("storage."): value for name, value in storage.items()})
+    secrets = secret_values(storage_options(job.properties))
     public = {
         name: redact(value)
         for name, value in job.properties.items()
-        if not is_secret(name) and not (name in storage and value in secrets)
+        if not is_secret(name) and not (name.startswith(STORAGE_PREFIX) and value in secrets)
     }
     kwargs = {name: value for name, value in job.kwargs.items() if not is_secret(name)}
     with submittable():

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import InvalidIdentifierError, TableId
-from airflow_provider_lancens.namespace.config import STORAGE_PREFIX
 from airflow_provider_lancens.namespace.locations import Location
 from airflow_provider_lancens.namespace.managed.managed_versions import unknown_versions_error
+from airflow_provider_lancens.namespace.property_keys import storage_options
 from airflow_provider_lancens.namespace.storage.allowed_locations import AllowedLocations
 from airflow_provider_lancens.namespace.storage.clones import Clones
 from airflow_provider_lancens.namespace.storage.missing_files import check_bases
@@ -58,11 +58,7 @@ class NamespaceSpec:
 
     def storage_options(self) -> dict[str, str]:
         """Return Lance's storage options among the properties."""
-        return {
-            key.removeprefix(STORAGE_PREFIX): value
-            for key, value in self.properties.items()
-            if key.startswith(STORAGE_PREFIX)
-        }
+        return storage_options(self.properties)
 
     def __repr__(self) -> str:
         return f"NamespaceSpec(impl={self.impl!r}, properties=<{', '.join(sorted(self.properties))}>)"

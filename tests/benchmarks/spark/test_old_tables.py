@@ -19,7 +19,7 @@ from statistics import median
 import lance
 import pytest
 
-from airflow_provider_lancens.namespace.config import STORAGE_PREFIX
+from airflow_provider_lancens.namespace.property_keys import STORAGE_PREFIX
 from airflow_provider_lancens.spark.keys import look_up
 from airflow_provider_lancens.spark.options import WriteIdentity
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable

@@ -26,7 +26,7 @@ async def test_rotated_keys_sign_the_next_polls_of_a_wait(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("airflow_provider_lancens.triggers.poller._REREAD_SECONDS", 0.0)
+    monkeypatch.setattr("airflow_provider_lancens.triggers.shared_poller._REREAD_SECONDS", 0.0)
     extra = {"endpoint": glue.endpoint, "region": REGION, "root": str(tmp_path)}
 
     def rotate(key_id: str) -> str:

@@ -131,7 +131,8 @@ def test_a_table_that_another_client_dropped_is_registered_again(
     lost = catalog.declare_table("incidents.orders")
     lost.append(ORDERS, key="orders of 2026-11-01")
     lost.tag("audited", 1)
-    assert catalog.drop_namespace("incidents", cascade=True).is_done  # keeps the data, as another client's drop does
+    dropped = catalog.drop_namespace("incidents", cascade=True)
+    assert dropped.is_done  # keeps the data, as another client's drop does
     with pytest.raises(AirflowFailException, match=r"code (1|4),"):
         lost.count_rows()
     hook = LanceHook(lake)

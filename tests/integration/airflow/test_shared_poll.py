@@ -218,7 +218,7 @@ async def test_a_changed_connection_is_used_without_a_failure(
     tables: Sequence[Table],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("airflow_provider_lancens.triggers.poller._REREAD_SECONDS", 0.0)
+    monkeypatch.setattr("airflow_provider_lancens.triggers.shared_poller._REREAD_SECONDS", 0.0)
     with Proxy(metastore.uri) as moved:
         async with waiting(lake, tables[1:]):
             await calls(wire, BATCH, 1)

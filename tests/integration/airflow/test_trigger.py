@@ -28,7 +28,7 @@ def unresponsive_server() -> Iterator[str]:
 async def complaint() -> AsyncIterator[asyncio.Event]:
     """Set when a wait logs an unreachable server."""
     complained = asyncio.Event()
-    log = logging.getLogger("airflow_provider_lancens.triggers.poller")
+    log = logging.getLogger("airflow_provider_lancens.triggers.shared_poller")
 
     def note(record: logging.LogRecord) -> bool:
         if record.getMessage().endswith("; still waiting"):

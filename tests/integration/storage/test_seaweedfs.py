@@ -12,7 +12,7 @@ from lance.fragment import write_fragments
 
 from airflow_provider_lancens.doctor.checks import check_storage
 from airflow_provider_lancens.namespace import GlueNamespace
-from airflow_provider_lancens.namespace.config import STORAGE_PREFIX
+from airflow_provider_lancens.namespace.property_keys import STORAGE_PREFIX
 from airflow_provider_lancens.namespace.storage.conditional_writes import has_conditional_writes
 from airflow_provider_lancens.namespace.storage.purge import LANCE_ENTRIES
 from airflow_provider_lancens.namespace.storage.table_files import TableFiles

@@ -13,7 +13,7 @@ from airflow.sdk import Connection
 from lance_namespace.errors import LanceNamespaceError
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
-from airflow_provider_lancens.hooks.connection_form import extra_properties
+from airflow_provider_lancens.hooks.connection_fields import extra_properties
 from airflow_provider_lancens.namespace.storage.object_store import latest_version
 
 ALLOWED = "AIRFLOW__LANCENS__ALLOWED_STORAGE_OPTIONS"

@@ -16,8 +16,9 @@ from lance_namespace.errors import TableNotFoundError
 
 from airflow_provider_lancens.doctor.checks import check_rights, check_tables
 from airflow_provider_lancens.identifiers import NamespaceId, TableId
-from airflow_provider_lancens.namespace.config import STORAGE_PREFIX, Properties, StorageConfig
+from airflow_provider_lancens.namespace.config import Properties, StorageConfig
 from airflow_provider_lancens.namespace.metastore_protocol import Namespace
+from airflow_provider_lancens.namespace.property_keys import STORAGE_PREFIX
 from airflow_provider_lancens.spark import FileSource, LanceCatalog, Table
 from airflow_provider_lancens.spark.changes.read_changes import read_changes
 from airflow_provider_lancens.spark.commit.delete import delete_rows

@@ -12,7 +12,7 @@ from typing import NoReturn
 import lance
 import pytest
 
-from airflow_provider_lancens.namespace.config import STORAGE_PREFIX
+from airflow_provider_lancens.namespace.property_keys import STORAGE_PREFIX
 from airflow_provider_lancens.spark import ExpireResult, NamespaceSpec
 from airflow_provider_lancens.spark.maintenance.clean_up import clean_up_versions
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable

@@ -19,7 +19,7 @@ from lance.fragment import write_fragments
 from lance_namespace import CreateNamespaceRequest, DeclareTableRequest
 from lance_namespace.errors import ConcurrentModificationError, TableVersionNotFoundError
 
-from airflow_provider_lancens.namespace.config import STORAGE_PREFIX
+from airflow_provider_lancens.namespace.property_keys import STORAGE_PREFIX
 from airflow_provider_lancens.namespace.storage.object_store import manifest_names
 from airflow_provider_lancens.namespace.storage.version_removals import REMOVALS
 from airflow_provider_lancens.namespace.storage.version_tags import (

@@ -23,7 +23,7 @@ from airflow_provider_lancens.identifiers import NamespaceId, TableId
 from airflow_provider_lancens.namespace import table_properties
 from airflow_provider_lancens.namespace.base import MetastoreNamespace
 from airflow_provider_lancens.namespace.batch_reads import BatchRead
-from airflow_provider_lancens.namespace.config import STORAGE_PREFIX, Properties, StorageConfig
+from airflow_provider_lancens.namespace.config import Properties, StorageConfig
 from airflow_provider_lancens.namespace.metastore_protocol import (
     CatalogTable,
     Namespace,
@@ -32,6 +32,7 @@ from airflow_provider_lancens.namespace.metastore_protocol import (
     TableLocation,
     TableUpdate,
 )
+from airflow_provider_lancens.namespace.property_keys import STORAGE_PREFIX
 from airflow_provider_lancens.namespace.storage import write_leases
 from airflow_provider_lancens.spark.commit.append_overwrite import KINDS
 from airflow_provider_lancens.spark.commit.committer import Committer

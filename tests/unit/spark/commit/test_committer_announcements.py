@@ -9,7 +9,7 @@ import lance
 import pytest
 from lance_namespace.errors import PermissionDeniedError
 
-from airflow_provider_lancens.namespace.config import STORAGE_PREFIX
+from airflow_provider_lancens.namespace.property_keys import STORAGE_PREFIX
 from airflow_provider_lancens.spark import NamespaceSpec
 from airflow_provider_lancens.spark.commit.delete import delete_rows
 from tests.old_table import ROW

@@ -9,7 +9,7 @@ import lance
 import pytest
 from lance_namespace.errors import ErrorCode
 
-from airflow_provider_lancens.namespace.config import STORAGE_PREFIX
+from airflow_provider_lancens.namespace.property_keys import STORAGE_PREFIX
 from airflow_provider_lancens.namespace.storage import conditional_writes, object_store
 from airflow_provider_lancens.namespace.storage.table_files import TableFiles
 from airflow_provider_lancens.spark import NamespaceSpec

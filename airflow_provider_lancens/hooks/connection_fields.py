@@ -1,4 +1,4 @@
-"""A connection's form, read from the provider metadata so that it is described only once."""
+"""The fields of a connection: form and names, by the provider metadata, and their values in the extra."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.identifiers import ALLOWED_AUTHORITY, is_asset_authority
+from airflow_provider_lancens.namespace import property_keys
+from airflow_provider_lancens.namespace.property_keys import ROOT, STORAGE_PREFIX
 from airflow_provider_lancens.provider_info import get_provider_info
 
 if TYPE_CHECKING:
@@ -114,13 +116,11 @@ def _any_of(choices: Sequence[str]) -> Any:
 
 ASSET_AUTHORITY = "asset_authority"
 """The field with the authority in the URIs of a connection's assets."""
-_STORAGE_PREFIX = "storage."
-_ROOT = "root"
 
 
 def is_extra_field(conn_type: str, name: str) -> bool:
     """Return whether the extra of a connection of a type may have a field."""
-    return name in extra_fields(conn_type) or name.startswith(_STORAGE_PREFIX)
+    return name in extra_fields(conn_type) or name.startswith(STORAGE_PREFIX)
 
 
 def extra_properties(connection: Connection, conn_type: str, apart: Collection[str] = ()) -> dict[str, str]:
@@ -144,24 +144,21 @@ def extra_properties(connection: Connection, conn_type: str, apart: Collection[s
     extra = {key: value for key, value in given.items() if value not in (None, "")}
     for key, value in extra.items():
         if not is_extra_field(conn_type, key):
-            known = ", ".join((*extra_fields(conn_type), f"{_STORAGE_PREFIX}<Lance storage option>"))
+            known = ", ".join((*extra_fields(conn_type), f"{STORAGE_PREFIX}<Lance storage option>"))
             raise _refusal(connection, key, f"is unknown; allowed: {known}")
         if not isinstance(value, str | int | float):
             kind = type(value).__name__
             raise _refusal(connection, key, f"is a {kind}; allowed: text, a number, true, false")
-    check_root(connection, extra.get(_ROOT))
+    check_root(connection, extra.get(ROOT))
     properties = {key: _text(value) for key, value in extra.items()}
-    storage = {
-        key.removeprefix(_STORAGE_PREFIX): properties.pop(key)
-        for key in extra
-        if key.startswith(_STORAGE_PREFIX)
-    }
+    storage = property_keys.storage_options(properties)
     for name in storage:
         reason = storage_options.refusal(name, storage)
         if reason is not None:
-            raise _refusal(connection, _STORAGE_PREFIX + name, reason)
+            raise _refusal(connection, STORAGE_PREFIX + name, reason)
     storage = storage_options.endpoint_of_s3_alone(storage)
-    return {**properties, **{_STORAGE_PREFIX + name: value for name, value in storage.items()}}
+    others = {key: value for key, value in properties.items() if not key.startswith(STORAGE_PREFIX)}
+    return {**others, **{STORAGE_PREFIX + name: value for name, value in storage.items()}}
 
 
 def read_extra(connection: Connection) -> Mapping[str, Any]:
@@ -213,7 +210,7 @@ def check_root(connection: Connection, root: object) -> None:
     if root is not None and not (str(root).startswith("/") or "://" in str(root)):
         reason = "is a relative path, which each worker would resolve differently"
         raise _refusal(
-            connection, _ROOT, f"{reason}; allowed: an absolute path, or a URI such as s3://bucket/lake"
+            connection, ROOT, f"{reason}; allowed: an absolute path, or a URI such as s3://bucket/lake"
         )
 
 

@@ -1,4 +1,4 @@
-"""Extension to the specification: polls for the newest versions of many tables, as triggerers need them."""
+"""Extension to the specification: reads the status of many tables by few calls, for polls of triggerers."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ NOTHING_KNOWN: Mapping[TableId, object] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
-class TablePolls:
-    """Polls of catalog tables, one batch per namespace, and of a table's storage."""
+class StatusReader:
+    """Reads the statuses of catalog tables, one batch per namespace, and the version of a table's storage."""
 
     metastore: Metastore
     tables: TableOperations

@@ -2,7 +2,7 @@
 
 import pytest
 
-from airflow_provider_lancens.triggers.poller import pause
+from airflow_provider_lancens.triggers.shared_poller import pause
 
 
 def longest(interval: float, failures: int) -> float:

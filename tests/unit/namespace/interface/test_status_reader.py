@@ -18,7 +18,7 @@ from airflow_provider_lancens.identifiers import NamespaceId, TableId
 from airflow_provider_lancens.namespace import table_properties
 from airflow_provider_lancens.namespace.batch_reads import BatchRead, read_each
 from airflow_provider_lancens.namespace.config import StorageConfig
-from airflow_provider_lancens.namespace.interface.table_polls import TablePolls
+from airflow_provider_lancens.namespace.interface.status_reader import StatusReader
 from airflow_provider_lancens.namespace.metastore_protocol import CatalogTable
 from airflow_provider_lancens.namespace.operations.own_stores import OwnStores
 from airflow_provider_lancens.namespace.operations.table_operations import TableOperations
@@ -69,9 +69,9 @@ def catalog_table(name: str, **parameters: str) -> CatalogTable:
     )
 
 
-def polls(metastore: Any) -> TablePolls:
+def polls(metastore: Any) -> StatusReader:
     config = StorageConfig("/lake")
-    return TablePolls(metastore, TableOperations(metastore, config, OwnStores(metastore, config)))
+    return StatusReader(metastore, TableOperations(metastore, config, OwnStores(metastore, config)))
 
 
 def status(name: str, *fields: Any, **more: Any) -> TableStatus:

@@ -7,7 +7,7 @@ import pytest
 from airflow.sdk import Connection
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
-from airflow_provider_lancens.hooks.connection_form import extra_properties
+from airflow_provider_lancens.hooks.connection_fields import extra_properties
 
 
 def properties(extra: Any) -> dict[str, str]:
