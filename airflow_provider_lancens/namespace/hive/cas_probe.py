@@ -70,7 +70,7 @@ def _refuses_the_impossible(connection: Connection, namespace: NamespaceId) -> b
     client.create_table(raw)
     try:
         client.alter_table_with_environment_context(
-            database, view.name, raw, converters.context(connection.dialect, _IMPOSSIBLE)
+            database, view.name, raw, converters.environment_context(connection.dialect, _IMPOSSIBLE)
         )
     except TException as error:
         if not is_refused_alter(error):

@@ -192,8 +192,8 @@ def new_view(dialect: Hive2Dialect, view: TableId, parameters: Mapping[str, str]
     )
 
 
-def context(dialect: Hive2Dialect, expect: Expectation | None = None) -> Any:
-    """Return the context of a create or an alter: no file statistics, and HIVE-26882's condition."""
+def environment_context(dialect: Hive2Dialect, expect: Expectation | None = None) -> Any:
+    """Return the EnvironmentContext of a create or an alter: no statistics; with HIVE-26882's condition."""
     properties = {"DO_NOT_UPDATE_STATS": "true"}
     if expect:
         properties |= {"expected_parameter_key": expect.key, "expected_parameter_value": expect.value}

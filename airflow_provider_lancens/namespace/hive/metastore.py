@@ -205,7 +205,8 @@ class HiveMetastore:
 
         def create(connection: Connection) -> None:
             connection.client.create_table_with_environment_context(
-                converters.new_table(connection.dialect, table), converters.context(connection.dialect)
+                converters.new_table(connection.dialect, table),
+                converters.environment_context(connection.dialect),
             )
 
         def took_effect() -> bool:
@@ -441,7 +442,7 @@ def _remove_columns(connection: Connection, table: TableId, raw: Any, expect: Ex
 
 def _alter(connection: Connection, table: TableId, raw: Any, expect: Expectation | None) -> None:
     database = connection.dialect.database(table.namespace)
-    context = converters.context(connection.dialect, expect)
+    context = converters.environment_context(connection.dialect, expect)
     connection.client.alter_table_with_environment_context(database, table.name, raw, context)
 
 
