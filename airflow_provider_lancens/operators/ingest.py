@@ -65,8 +65,9 @@ class LanceWriteOperator(LanceSparkOperator):
 
     Args:
         table: table identifier, ``database$table``. Templated.
-        source: a function, called as ``source(spark, **inputs, **op_kwargs)``, that returns the DataFrame to
-            write. Or files that executors read directly: an `airflow_provider_lancens.spark.FileSource` or a
+        source: a function, called as ``source(spark, **inputs, **op_kwargs)``, that returns the rows to
+            write: a DataFrame, files as an `airflow_provider_lancens.spark.FileSource`, or rows in memory as
+            Arrow, pandas or Polars have them. Or files that executors read directly: a ``FileSource`` or a
             mapping of its fields, templated, without ``storage_options``, which come from the connection.
         inputs: tables that `source` reads, by argument name: ``{"table": ..., "version": ...}``, such as the
             XCom of a sensor or of another write. Each is passed as a `airflow_provider_lancens.spark.Table`,
@@ -259,7 +260,7 @@ class LanceWriteOperator(LanceSparkOperator):
             result = self.submit(deployment, job, context)
             return result, writes.reading_of(result), {}
         with self.spark(deployment) as spark:
-            rows, reading = source.rows(spark, self.hook)
+            rows, reading = source.rows(spark, self.hook, self.rendered_change())
             result = write_rows(rows, writes.of(reading))
             return result, reading, source.derived_columns(rows)
 

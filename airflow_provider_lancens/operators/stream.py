@@ -128,7 +128,7 @@ class LanceStreamOperator(LanceSparkOperator):
             self.spark(self.spark_deployment()) as spark,
         ):
             _register_data_source(spark, self.hook)
-            frame, _ = source.frame(spark, self.hook)
+            frame, _ = source.returned(spark, self.hook)
             result = write_available(frame, namespace, table, self._request, checkpoint=checkpoint)
             self.note_lineage(
                 namespace,

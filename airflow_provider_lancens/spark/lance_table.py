@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Self, Ty
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import InvalidIdentifierError, TableId, staged_number
 from airflow_provider_lancens.namespace.update_interval import EXPECTED_UPDATE
-from airflow_provider_lancens.spark.catalog_user import Begin, PendingWrite, no_digest
+from airflow_provider_lancens.spark.catalog_user import Begin, PendingWrite
 from airflow_provider_lancens.spark.maintenance.maintenance_options import (
     DEFAULT_AGE,
     DEFAULT_ORPHAN_AGE,
@@ -1423,6 +1423,7 @@ class Table:
 
     def _write(self, rows: Any, change: Change, key: Key) -> WriteResult:
         from airflow_provider_lancens.spark.file_source import FileSource
+        from airflow_provider_lancens.spark.write.row_sources import rows_of
         from airflow_provider_lancens.spark.write.write_rows import write_rows
 
         given = WriteIdentity.of(key)
@@ -1430,37 +1431,15 @@ class Table:
         if isinstance(rows, Mapping):
             with _invalid_arguments("rows: "):
                 rows = FileSource(**rows)
-        written: Any
-        digest: Callable[[], str | None] = no_digest
-        if isinstance(rows, FileSource):
-            from airflow_provider_lancens.spark.write.files.file_plan import is_of_files
-            from airflow_provider_lancens.spark.write.files.file_writer import FileRows
-
-            planned = given.fingerprint if is_of_files(given.fingerprint) else None
-            _refuse_comparisons(change, "a FileSource", "read the files as a DataFrame")
-            written = FileRows(self.lake.spark, rows, planned)
-        elif hasattr(rows, "mapInArrow"):
-            from airflow_provider_lancens.spark.write.plan_digest import plan_digest
-            from airflow_provider_lancens.spark.write.row_sources import FrameRows
-
-            written, digest = FrameRows(rows), functools.partial(plan_digest, rows)
-        elif hasattr(rows, "__arrow_c_stream__"):
-            from airflow_provider_lancens.spark.write.row_sources import ArrowRows
-
-            _refuse_comparisons(change, "rows in memory", "make them a DataFrame by spark.createDataFrame")
-            in_memory = ArrowRows.of(rows)
-            written, digest = in_memory, in_memory.digest
-        else:
-            raise spec_errors.InvalidInputError(
-                "rows: expected a Spark DataFrame, a FileSource, or rows as Arrow, pandas or Polars have "
-                f"them, got a {type(rows).__name__}; pyarrow.Table.from_pylist makes a table of dictionaries"
-            )
+        given_rows = rows_of(rows, change, lambda: self.lake.spark, fingerprint=given.fingerprint)
 
         def commit(identity: WriteIdentity, begin: Begin) -> WriteResult:
             with self._resolved() as target:
-                return write_rows(written, begin(target, WriteRequest(change, identity)))
+                return write_rows(given_rows.rows, begin(target, WriteRequest(change, identity)))
 
-        return self.lake.user.write(PendingWrite(self._table, given, commit, digest, change.conditions))
+        return self.lake.user.write(
+            PendingWrite(self._table, given, commit, given_rows.digest, change.conditions)
+        )
 
     def _spark(self) -> SparkSession:
         return self.lake.spark
@@ -1692,14 +1671,6 @@ def _identity_of(key: Key, derived: str) -> WriteIdentity:
 
 def _options(kind: type[T], value: Any) -> T | None:
     return kind(**value) if isinstance(value, Mapping) else value
-
-
-def _refuse_comparisons(change: Change, rows: str, instead: str) -> None:
-    if isinstance(change, Upsert) and change.chooses_rows:
-        raise spec_errors.InvalidInputError(
-            f"when_matched, sequence_by, delete_when, update_columns: not allowed for {rows}, which aren't "
-            f"compared with the table's; {instead}"
-        )
 
 
 @contextmanager

@@ -103,7 +103,7 @@ class Job:
         from airflow_provider_lancens.spark.function_inputs import FunctionInputs
         from airflow_provider_lancens.spark.lance_catalog import LanceCatalog
         from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
-        from airflow_provider_lancens.spark.write.row_sources import FrameRows
+        from airflow_provider_lancens.spark.write.row_sources import rows_of
         from airflow_provider_lancens.spark.write.write_context import WriteContext
         from airflow_provider_lancens.spark.write.write_rows import write_rows
 
@@ -113,10 +113,11 @@ class Job:
             return LanceCatalog(lambda: namespace, spark=spark, user=user)
 
         inputs = FunctionInputs.parse(self.inputs)
-        frame, reading = inputs.call(imported(self.source), spark, catalog, self.kwargs)
+        returned, reading = inputs.call(imported(self.source), spark, catalog, self.kwargs)
         request = self.requests().get(reading, self.request)
+        given = rows_of(returned, request.change, lambda: spark)
         with resolved_table(namespace, self.table) as target:
-            return write_rows(FrameRows(frame), WriteContext.begin(target, request))
+            return write_rows(given.rows, WriteContext.begin(target, request))
 
     def requests(self) -> dict[Reading, WriteRequest]:
         """Return the write for each reading of the source that it may be."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
+from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException, airflow_errors
 from airflow_provider_lancens.hooks.template_args import parse_mapping
 from airflow_provider_lancens.operators._spark.idempotency import fingerprint_of
 from airflow_provider_lancens.operators._spark.pinned_inputs import parse_input
@@ -20,12 +20,13 @@ if TYPE_CHECKING:
     from airflow_provider_lancens.lineage.task_lineage import DerivedColumn, FileRead, TableRead
     from airflow_provider_lancens.spark.catalog_user import CatalogUser
     from airflow_provider_lancens.spark.lance_catalog import LanceCatalog
+    from airflow_provider_lancens.spark.options import Change
     from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
     from airflow_provider_lancens.spark.write.files.file_writer import FileRows
     from airflow_provider_lancens.spark.write.row_sources import Rows
 
 Source = Callable[..., Any]
-"""A function ``source(spark, **inputs, **op_kwargs)`` that returns a DataFrame."""
+"""A function ``source(spark, **inputs, **op_kwargs)`` that returns rows, see `rows_of`."""
 
 
 class IngestSource(Protocol):
@@ -43,8 +44,8 @@ class IngestSource(Protocol):
     def expect(self, fingerprint: str) -> None:
         """Take the fingerprint that the content must have, if it is of the kind that is checked again."""
 
-    def rows(self, spark: Any, hook: LanceHook) -> tuple[Rows, Reading]:
-        """Return the rows to write, and what was read; `hook` is that of the tables."""
+    def rows(self, spark: Any, hook: LanceHook, change: Change) -> tuple[Rows, Reading]:
+        """Return the rows to write by a change, and what was read; `hook` is that of the tables."""
 
     def reads(self, reading: Reading) -> Sequence[TableRead | FileRead]:
         """Return what is read, for OpenLineage."""
@@ -125,7 +126,7 @@ class FilesOfTask:
         if is_of_files(fingerprint):
             self._fingerprint = fingerprint
 
-    def rows(self, spark: Any, hook: LanceHook) -> tuple[FileRows, Reading]:
+    def rows(self, spark: Any, hook: LanceHook, change: Change) -> tuple[FileRows, Reading]:
         """See `IngestSource.rows`."""
         from airflow_provider_lancens.spark.write.files.file_writer import FileRows
 
@@ -153,7 +154,7 @@ class FilesOfTask:
 
 @dataclass(frozen=True, slots=True)
 class FunctionOfTask:
-    """A function that returns a DataFrame."""
+    """A function that returns rows."""
 
     function: Source
     inputs: FunctionInputs
@@ -200,16 +201,18 @@ class FunctionOfTask:
     def expect(self, fingerprint: str) -> None:
         """See `IngestSource.expect`: pinned inputs don't change."""
 
-    def rows(self, spark: Any, hook: LanceHook) -> tuple[Rows, Reading]:
+    def rows(self, spark: Any, hook: LanceHook, change: Change) -> tuple[Rows, Reading]:
         """See `IngestSource.rows`.
 
         Raises:
-            AirflowFailException: see `frame`.
+            AirflowFailException: the function returned something else than rows, or the change isn't possible
+                with such rows.
         """
-        from airflow_provider_lancens.spark.write.row_sources import FrameRows
+        from airflow_provider_lancens.spark.write.row_sources import rows_of
 
-        frame, reading = self.frame(spark, hook)
-        return FrameRows(frame), reading
+        returned, reading = self.returned(spark, hook)
+        with airflow_errors(f"writing what source={_name(self.function)} has returned"):
+            return rows_of(returned, change, lambda: spark).rows, reading
 
     def reads(self, reading: Reading) -> Sequence[TableRead]:
         """See `IngestSource.reads`: the inputs; what else a function reads isn't known."""
@@ -234,27 +237,18 @@ class FunctionOfTask:
         """See `IngestSource.derived_columns`: a function may compute its columns from anything."""
         return {}
 
-    def frame(self, spark: Any, hook: LanceHook) -> tuple[Any, Reading]:
-        """Return the DataFrame that the function returns, and what it has read.
+    def returned(self, spark: Any, hook: LanceHook) -> tuple[Any, Reading]:
+        """Return what the function returns, and what it has read.
 
         Args:
             spark: the session.
             hook: the hook of the tables that are read.
-
-        Raises:
-            AirflowFailException: the function returned something else than a DataFrame.
         """
 
         def catalog(user: CatalogUser) -> LanceCatalog:
             return hook.catalog(spark=spark, user=user)
 
-        frame, reading = self.inputs.call(self.function, spark, catalog, self.op_kwargs)
-        if not hasattr(frame, "mapInArrow"):
-            raise AirflowFailException(
-                f"source={_name(self.function)}: it returned {type(frame).__name__}; it must return "
-                "a DataFrame"
-            )
-        return frame, reading
+        return self.inputs.call(self.function, spark, catalog, self.op_kwargs)
 
 
 def _check_parameters(function: Source, inputs: Mapping[str, Any], op_kwargs: Mapping[str, Any]) -> None:
@@ -274,7 +268,7 @@ def _check_parameters(function: Source, inputs: Mapping[str, Any], op_kwargs: Ma
     raise AirflowFailException(
         f"source={_name(function)}: its parameters are {_shown(signature)}, but it is called with "
         f"({called}): {'; '.join(reasons)}. Expected: a function source(spark, **inputs, **op_kwargs) that "
-        "returns a DataFrame"
+        "returns rows"
     )
 
 

@@ -78,15 +78,15 @@ def _stopped_if_interrupted(query: StreamingQuery) -> Iterator[StreamingQuery]:
 
 
 def _check(frame: DataFrame) -> None:
+    if not getattr(frame, "isStreaming", False):  # a function may return anything
+        raise spec_errors.InvalidInputError(
+            "source: expected a streaming DataFrame, made by spark.readStream; for other rows use "
+            f"LanceAppendOperator; got a {type(frame).__name__}"
+        )
     if is_remote(frame.sparkSession):
         raise spec_errors.UnsupportedOperationError(
             "streams on Spark Connect: the server runs the function of foreachBatch, and its results are not "
             "known here; run the query where the driver is, or write it with foreach_batch"
-        )
-    if not frame.isStreaming:
-        raise spec_errors.InvalidInputError(
-            "source: expected a streaming DataFrame, made by spark.readStream; for other DataFrames use an "
-            "ingestion"
         )
 
 

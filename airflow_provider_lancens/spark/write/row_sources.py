@@ -6,13 +6,16 @@ without PySpark, which need not be installed then.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self, TypeAlias
 
 import pyarrow as pa
 
 from airflow_provider_lancens import spec_errors
+from airflow_provider_lancens.spark.catalog_user import no_digest
+from airflow_provider_lancens.spark.options import Change, Upsert
 from airflow_provider_lancens.spark.table.column_fit import is_zoned_timestamp, with_vectors
 from airflow_provider_lancens.spark.table.row_casts import without_empty
 from airflow_provider_lancens.spark.table.row_hashes import (
@@ -32,7 +35,7 @@ from airflow_provider_lancens.spark.write.upsert_task import OWN_COLUMNS
 from airflow_provider_lancens.spark.write.write_task import WRITTEN_COLUMNS, WriteTask, refusing
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Row
+    from pyspark.sql import DataFrame, Row, SparkSession
     from pyspark.sql.types import StructType
 
 
@@ -74,6 +77,60 @@ class Rows(Columns, Protocol):
 
     def write(self, task: WriteTask) -> Written:
         """Write all rows on the executors, and return the fragments."""
+
+
+class GivenRows(NamedTuple):
+    """Rows that a caller has passed to a write."""
+
+    rows: Rows
+    digest: Callable[[], str | None]
+    """Returns text that differs if the rows differ; None if that can't be told before they are written."""
+
+
+def rows_of(
+    given: Any, change: Change, spark: Callable[[], SparkSession], *, fingerprint: str | None = None
+) -> GivenRows:
+    """Return the rows that a caller has passed to a write, or that a function of an operator has returned.
+
+    Args:
+        given: a Spark DataFrame, a `FileSource`, or rows as Arrow, pandas or Polars have them.
+        change: what the write does.
+        spark: returns the session, which files need.
+        fingerprint: that of the write; if it is of files, they must still have it when they are read.
+
+    Raises:
+        InvalidInputError: (13) it is something else, can't be made Arrow columns, or the change compares rows
+            with the table's, which only those of a DataFrame are.
+    """
+    from airflow_provider_lancens.spark.file_source import FileSource
+
+    if isinstance(given, FileSource):
+        from airflow_provider_lancens.spark.write.files.file_plan import is_of_files
+        from airflow_provider_lancens.spark.write.files.file_writer import FileRows
+
+        _refuse_comparisons(change, "a FileSource", "read the files as a DataFrame")
+        planned = fingerprint if is_of_files(fingerprint) else None
+        return GivenRows(FileRows(spark(), given, planned), no_digest)
+    if hasattr(given, "mapInArrow"):
+        from airflow_provider_lancens.spark.write.plan_digest import plan_digest
+
+        return GivenRows(FrameRows(given), partial(plan_digest, given))
+    if hasattr(given, "__arrow_c_stream__"):
+        _refuse_comparisons(change, "rows in memory", "make them a DataFrame by spark.createDataFrame")
+        in_memory = ArrowRows.of(given)
+        return GivenRows(in_memory, in_memory.digest)
+    raise spec_errors.InvalidInputError(
+        "rows: expected a Spark DataFrame, a FileSource, or rows as Arrow, pandas or Polars have "
+        f"them, got a {type(given).__name__}; pyarrow.Table.from_pylist makes a table of dictionaries"
+    )
+
+
+def _refuse_comparisons(change: Change, rows: str, instead: str) -> None:
+    if isinstance(change, Upsert) and change.chooses_rows:
+        raise spec_errors.InvalidInputError(
+            f"when_matched, sequence_by, delete_when, update_columns: not allowed for {rows}, which aren't "
+            f"compared with the table's; {instead}"
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,8 @@ from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from airflow.sdk.execution_time.context import OutletEventAccessors
 from lance_namespace import CreateNamespaceRequest, DeclareTableRequest
@@ -22,7 +24,11 @@ from airflow_provider_lancens.hooks.airflow_errors import (
     LanceRetryableError,
 )
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
-from airflow_provider_lancens.operators.ingest import LanceAppendOperator
+from airflow_provider_lancens.operators.ingest import (
+    LanceAppendOperator,
+    LanceUpsertOperator,
+    LanceWriteOperator,
+)
 from airflow_provider_lancens.spark import FileSource, Table, fingerprint_files
 from tests.support.reads import read_table
 
@@ -49,9 +55,13 @@ def ingest(spark: SparkSession, lake: str) -> Ingest:
     clears = itertools.count()
 
     def run(
-        run_id: str = "manual__1", clear: int | None = None, task_id: str = "ingest", **arguments: Any
+        run_id: str = "manual__1",
+        clear: int | None = None,
+        task_id: str = "ingest",
+        kind: type[LanceWriteOperator] = LanceAppendOperator,
+        **arguments: Any,
     ) -> dict[str, Any]:
-        task = LanceAppendOperator(**{"task_id": "ingest", "lance_conn_id": lake, **arguments})
+        task = kind(**{"task_id": "ingest", "lance_conn_id": lake, **arguments})
         max_tries = next(clears) if clear is None else clear
         instance = SimpleNamespace(dag_id="dag", task_id=task_id, map_index=-1, max_tries=max_tries)
         declared = SimpleNamespace(task_id=task_id, dag=SimpleNamespace(has_task=lambda one: one == task_id))
@@ -331,12 +341,42 @@ def test_options_reach_the_data_set(ingest: Ingest, tables: list[str]) -> None:
     assert answer["files"] == 10
 
 
-def test_a_source_that_returns_no_data_frame_is_named(ingest: Ingest, tables: list[str]) -> None:
+def test_a_source_that_returns_no_rows_is_named(ingest: Ingest, tables: list[str]) -> None:
     def careless(spark: SparkSession) -> None:
         some_flights(spark, 1)
 
-    with pytest.raises(AirflowFailException, match="careless: it returned NoneType"):
+    with pytest.raises(AirflowFailException, match=r"source=.*careless has returned.*got a NoneType"):
         ingest(table=tables[0], source=careless)
+
+
+def test_a_source_may_return_rows_in_memory_or_files(
+    ingest: Ingest, tables: list[str], tmp_path: Path
+) -> None:
+    rows = pa.table({"id": [1, 2], "delay": [5, 10]})
+    pq.write_table(rows, tmp_path / "flights.parquet")
+
+    def in_memory(spark: SparkSession) -> pa.Table:
+        return rows
+
+    def of_files(spark: SparkSession) -> FileSource:
+        return FileSource("parquet", [str(tmp_path / "flights.parquet")])
+
+    first = ingest(table=tables[0], source=in_memory)
+    again = ingest(table=tables[0], source=in_memory)
+    second = ingest(table=tables[0], source=of_files, task_id="files")
+
+    assert [one["inserted"] for one in (first, second)] == [2, 2]
+    assert again["version"] == first["version"]
+    assert second["version"] == first["version"] + 1
+    with pytest.raises(AirflowFailException, match=r"not allowed for rows in memory, .*createDataFrame"):
+        ingest(
+            kind=LanceUpsertOperator,
+            table=tables[0],
+            source=in_memory,
+            on=["id"],
+            when_matched="keep",
+            task_id="upsert",
+        )
 
 
 def test_an_undeclared_table_fails_the_task_without_retry(ingest: Ingest, database: str) -> None:

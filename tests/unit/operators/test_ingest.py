@@ -122,9 +122,7 @@ def test_a_source_that_does_not_fit_is_told_its_parameters_and_the_call(source: 
     with pytest.raises(AirflowFailException, match=message) as raised:
         FunctionOfTask.parse(source, {"flights": PINNED}, {})
     assert "positional arguments" not in str(raised.value)
-    assert str(raised.value).endswith(
-        "a function source(spark, **inputs, **op_kwargs) that returns a DataFrame"
-    )
+    assert str(raised.value).endswith("a function source(spark, **inputs, **op_kwargs) that returns rows")
 
 
 @pytest.mark.parametrize("version", [3, "3"])
