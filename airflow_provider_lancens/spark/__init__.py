@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from airflow_provider_lancens.spark.options import TableLayout, WriteIdentity
     from airflow_provider_lancens.spark.release_sets import ReleaseSet
     from airflow_provider_lancens.spark.results import (
+        CatalogResult,
         CheckResult,
         CompactionResult,
         ComputeResult,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Bookmark",
+    "CatalogResult",
     "Changes",
     "CheckResult",
     "ColumnFunctionError",
@@ -94,6 +96,7 @@ __getattr__ = lazy_exports(
         "LanceDataSource": "datasource",
         "NamespaceSpec": "table.resolved_table",
         "TableLayout": "options",
+        "CatalogResult": "results",
         "CheckResult": "results",
         "FreshnessResult": "results",
         "CompactionResult": "results",

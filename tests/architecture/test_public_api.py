@@ -82,6 +82,7 @@ PUBLIC: dict[str, set[str]] = {
         "Bookmark",
         "UnreadVersions",
         "ColumnFunctionError",
+        "CatalogResult",
         "CheckResult",
         "FreshnessResult",
         "CompactionResult",
