@@ -10,7 +10,7 @@ from lance_namespace.errors import InvalidInputError
 from airflow_provider_lancens.namespace import GlueNamespace
 from airflow_provider_lancens.namespace.glue.settings import GlueSettings, glue_properties
 
-KEYS = {"access_key_id": "AKIDEXAMPLE", "secret_access_key": "hush", "session_token": "quiet"}
+KEYS = {"access_key_id": "AKIDEXAMPLE", "secret_access_key": "hush", "session_token": "quiet-glue-secret"}
 
 
 def settings(**properties: str) -> GlueSettings:
