@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.identifiers import ALLOWED_AUTHORITY, is_asset_authority
-from airflow_provider_lancens.namespace import property_keys
-from airflow_provider_lancens.namespace.property_keys import ROOT, STORAGE_PREFIX
 from airflow_provider_lancens.provider_info import get_provider_info
 
 if TYPE_CHECKING:
@@ -120,6 +118,8 @@ ASSET_AUTHORITY = "asset_authority"
 
 def is_extra_field(conn_type: str, name: str) -> bool:
     """Return whether the extra of a connection of a type may have a field."""
+    from airflow_provider_lancens.namespace.property_keys import STORAGE_PREFIX
+
     return name in extra_fields(conn_type) or name.startswith(STORAGE_PREFIX)
 
 
@@ -139,6 +139,8 @@ def extra_properties(connection: Connection, conn_type: str, apart: Collection[s
             that airflow.cfg doesn't allow.
     """
     from airflow_provider_lancens.hooks import storage_options
+    from airflow_provider_lancens.namespace import property_keys
+    from airflow_provider_lancens.namespace.property_keys import ROOT, STORAGE_PREFIX
 
     given = {key: value for key, value in read_extra(connection).items() if key not in apart}
     extra = {key: value for key, value in given.items() if value not in (None, "")}
@@ -207,6 +209,8 @@ def check_root(connection: Connection, root: object) -> None:
     Raises:
         AirflowFailException: it is a relative path; it isn't shown.
     """
+    from airflow_provider_lancens.namespace.property_keys import ROOT
+
     if root is not None and not (str(root).startswith("/") or "://" in str(root)):
         reason = "is a relative path, which each worker would resolve differently"
         raise _refusal(

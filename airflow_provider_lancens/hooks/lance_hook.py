@@ -28,12 +28,6 @@ from airflow_provider_lancens.hooks.connection_fields import (
     read_extra,
 )
 from airflow_provider_lancens.hooks.template_args import parse_table
-from airflow_provider_lancens.namespace.property_keys import (
-    REQUIRE_ROOT,
-    ROOT,
-    STORAGE_PREFIX,
-    storage_options,
-)
 from airflow_provider_lancens.provider_info import DEFAULT_CONNECTION
 
 if TYPE_CHECKING:
@@ -148,6 +142,8 @@ class LanceHook(BaseHook):
         Raises:
             AirflowFailException: a field of the connection is invalid; the message names it.
         """
+        from airflow_provider_lancens.namespace.property_keys import REQUIRE_ROOT, ROOT
+
         own = extra_properties(self.connection, self.conn_type)
         own.pop(self.reference_field, None)
         if own.pop(ASSET_AUTHORITY, None) is not None:
@@ -166,6 +162,8 @@ class LanceHook(BaseHook):
 
     def s3_properties(self) -> dict[str, str]:
         """Return ``region`` and ``endpoint`` of the tables' S3 storage, if the connection specifies them."""
+        from airflow_provider_lancens.namespace.property_keys import STORAGE_PREFIX
+
         extra = read_extra(self.connection)
         fields = {
             name: extra.get(f"{STORAGE_PREFIX}{name}") or extra.get(f"{STORAGE_PREFIX}aws_{name}")
@@ -213,6 +211,8 @@ class LanceHook(BaseHook):
         Raises:
             AirflowFailException: a field of the connection is invalid; the message names it.
         """
+        from airflow_provider_lancens.namespace.property_keys import storage_options
+
         return storage_options(self.namespace_properties())
 
     def get_conn(self) -> MetastoreNamespace:

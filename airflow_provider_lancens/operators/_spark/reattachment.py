@@ -13,7 +13,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_lancens.namespace.property_keys import STORAGE_PREFIX, storage_options
 from airflow_provider_lancens.operators._spark.submission import submittable
 from airflow_provider_lancens.redaction import is_secret, redact, secret_values
 
@@ -34,6 +33,7 @@ def driver_identity(job: Job, context: Context) -> str:
     Raises:
         AirflowFailException: an argument of the source is nothing that JSON can hold.
     """
+    from airflow_provider_lancens.namespace.property_keys import STORAGE_PREFIX, storage_options
     from airflow_provider_lancens.spark.keys import REPEATING
 
     instance = context["ti"]

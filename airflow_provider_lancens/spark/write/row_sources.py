@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self, Typ
 import pyarrow as pa
 
 from airflow_provider_lancens import spec_errors
-from airflow_provider_lancens.spark.catalog_user import no_digest
 from airflow_provider_lancens.spark.options import Change, Upsert
 from airflow_provider_lancens.spark.table.column_fit import is_zoned_timestamp, with_vectors
 from airflow_provider_lancens.spark.table.row_casts import without_empty
@@ -110,7 +109,7 @@ def rows_of(
 
         _refuse_comparisons(change, "a FileSource", "read the files as a DataFrame")
         planned = fingerprint if is_of_files(fingerprint) else None
-        return GivenRows(FileRows(spark(), given, planned), no_digest)
+        return GivenRows(FileRows(spark(), given, planned), digest=lambda: None)  # files have a fingerprint
     if hasattr(given, "mapInArrow"):
         from airflow_provider_lancens.spark.write.plan_digest import plan_digest
 
