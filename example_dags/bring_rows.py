@@ -1,4 +1,4 @@
-"""Rows from elsewhere to Lance: files in folders of days, a database by JDBC, pandas, and Arrow.
+"""Rows from elsewhere to Lance: files in folders of days, a database by JDBC, pandas, Polars, and Arrow.
 
 Each task replaces what it has brought before, so it may be retried and cleared.
 """
@@ -77,10 +77,25 @@ def bring_rates() -> dict[str, Any]:
 # [END howto_bring_pandas]
 
 
+# [START howto_bring_polars]
+@task
+def bring_prices(folder: str) -> dict[str, Any]:
+    """Replace a table by what Polars reads of files; a DataFrame is passed as it is."""
+    import polars as pl
+
+    sales = pl.scan_csv(f"{folder}/*/*.csv", schema={"id": pl.Int64, "price": pl.Float64})
+    prices = sales.drop_nulls().select("id", cents=(pl.col("price") * 100).cast(pl.Int64))
+    lake = LanceHook("lake").catalog()
+    return lake.declare_table("shop.prices").overwrite(prices.collect_batches(), key="prices").as_dict()
+
+
+# [END howto_bring_polars]
+
+
 # [START howto_bring_arrow]
 @task
 def bring_codes(folder: str) -> dict[str, Any]:
-    """Append an Arrow table; a DataFrame of Polars is passed in the same way."""
+    """Append an Arrow table."""
     import pyarrow.csv
 
     codes = pyarrow.csv.read_csv(f"{folder}/day=2020-02-29/sales.csv")
@@ -132,4 +147,4 @@ with DAG(
     )
     # [END howto_bring_jdbc_operator]
     create >> declare >> [bring_all, bring_day, bring_customers]
-    create >> [bring_rates(), bring_codes(folder)]
+    create >> [bring_rates(), bring_prices(folder), bring_codes(folder)]

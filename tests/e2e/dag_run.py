@@ -28,6 +28,10 @@ class DagRun:
                 return
         pytest.fail(f"the run ended without {text!r}:\n{self.log}")
 
+    def is_running(self) -> bool:
+        """Whether its process hasn't ended."""
+        return self._process.poll() is None
+
     def signal(self, number: int) -> None:
         """Send a signal to its process."""
         self._process.send_signal(number)

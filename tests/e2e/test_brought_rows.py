@@ -1,4 +1,4 @@
-"""Rows of files, of PostgreSQL, pandas and Arrow, brought to Lance by the example, run by Airflow itself."""
+"""Rows of files, of PostgreSQL, pandas, Polars and Arrow come to Lance by the example, run by Airflow."""
 
 import json
 import subprocess
@@ -76,6 +76,7 @@ def test_rows_of_each_source_come_to_lance(
         assert rows("sales") == [(1, 2.5, day), (2, None, day), (3, 1.0, leap)]
         assert rows("sales_of_day") == [(1, 2.5, day), (2, None, day)]
         assert rows("rates") == [("CHF", 1.13), ("EUR", 1.08)]
+        assert rows("prices") == [(1, 250), (3, 100)]
         assert rows("codes") == [(3, 1)]
         customers = rows("customers")
         assert len(customers) == 41

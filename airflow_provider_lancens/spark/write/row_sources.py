@@ -118,9 +118,12 @@ def rows_of(
         _refuse_comparisons(change, "rows in memory", "make them a DataFrame by spark.createDataFrame")
         in_memory = ArrowRows.of(given)
         return GivenRows(in_memory, in_memory.digest)
+    instead = "pyarrow.Table.from_pylist makes a table of dictionaries"
+    if hasattr(given, "collect_batches"):  # a LazyFrame of Polars
+        instead = "pass its collect_batches(), which reads the rows one batch after the other"
     raise spec_errors.InvalidInputError(
         "rows: expected a Spark DataFrame, a FileSource, or rows as Arrow, pandas or Polars have "
-        f"them, got a {type(given).__name__}; pyarrow.Table.from_pylist makes a table of dictionaries"
+        f"them, got a {type(given).__name__}; {instead}"
     )
 
 
@@ -244,7 +247,8 @@ class ArrowRows:
 
         Args:
             rows: a ``pyarrow.Table`` or ``RecordBatch``, a DataFrame of pandas, whose index isn't a column,
-                or of Polars; or a ``pyarrow.RecordBatchReader`` or another stream, not held in memory.
+                or of Polars; or a ``pyarrow.RecordBatchReader`` or another stream, such as the batches of a
+                LazyFrame of Polars, not held in memory.
 
         Raises:
             InvalidInputError: (13) it has values that Arrow can't represent.
@@ -253,7 +257,7 @@ class ArrowRows:
             match type(rows).__module__.partition(".")[0]:
                 case "pandas":
                     return cls(pa.Table.from_pandas(rows, preserve_index=False))
-                case "polars":
+                case "polars" if hasattr(rows, "to_arrow"):  # unlike the batches of a LazyFrame
                     return cls(pa.table(rows))
             if isinstance(rows, pa.RecordBatch):
                 return cls(pa.Table.from_batches([rows]))

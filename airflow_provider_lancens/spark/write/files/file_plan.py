@@ -333,7 +333,8 @@ def plan(
     files = [file for file in found if file.bytes]
     with ThreadPoolExecutor(_PARALLEL, thread_name_prefix="lance-files") as pool:
         inspected_files = dict(zip(files, pool.map(inspector.inspect, files), strict=True))
-    schema = _common_schema(inspected_files) if inspected_files else inspector.format.schema
+    inferred = source.format in ("csv", "json") and source.schema is None
+    schema = _common_schema(inspected_files, inferred) if inspected_files else inspector.format.schema
     if schema is None:
         raise spec_errors.InvalidInputError("paths: all files are empty, so their columns are unknown")
     partitions = _partitions(source, found, schema, zone)
@@ -406,7 +407,7 @@ def _format(source: FileSource) -> FileFormat:
     return readers[source.format]()
 
 
-def _common_schema(files: Mapping[SourceFile, InspectedFile]) -> pa.Schema:
+def _common_schema(files: Mapping[SourceFile, InspectedFile], inferred: bool) -> pa.Schema:
     """Return the common schema of all files; in text files, a column without any value has no type."""
     first, *_ = files
     common = {field.name: field for field in files[first].schema}
@@ -414,9 +415,15 @@ def _common_schema(files: Mapping[SourceFile, InspectedFile]) -> pa.Schema:
         other = {field.name: field for field in inspected.schema}
         differences = _differences(common, other)
         if differences:
+            of_types = inferred and common.keys() == other.keys()
+            hint = (
+                ". They were inferred from the rows of each file: give the types by schema"
+                if of_types
+                else ""
+            )
             raise spec_errors.TableSchemaValidationError(
                 f"file {file.location}: its schema differs from that of {first.location}; columns: "
-                f"{'; '.join(differences)}"
+                f"{'; '.join(differences)}{hint}"
             )
         common = {n: other[n] if pa.types.is_null(field.type) else field for n, field in common.items()}
     return pa.schema([pa.field(field.name, field.type) for field in common.values()])

@@ -25,6 +25,8 @@ _AS_SPARK_READS: dict[pa.DataType, pa.DataType] = {
     pa.date64(): pa.date32(),
 }
 _DIGITS = 38
+_OF_VIEWS = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+"""Values of dictionaries, which Arrow decodes, for those that it doesn't, such as Polars' categories."""
 
 
 def plain_type(arrow: pa.DataType, *, as_spark: bool = False) -> pa.DataType:
@@ -91,7 +93,7 @@ def _plain_nested(
 
 
 def plain_array(column: pa.Array) -> pa.Array:
-    """Return an array without extension types, views of lists and runs, which Arrow doesn't cast, or empties.
+    """Return an array without what Arrow doesn't cast: extensions, views of lists and in dictionaries, runs.
 
     Raises:
         ValueError: a view of lists is inside another value.
@@ -101,6 +103,8 @@ def plain_array(column: pa.Array) -> pa.Array:
         return plain_array(column.storage)
     if pa.types.is_run_end_encoded(arrow):
         return plain_array(pc.run_end_decode(column))
+    if pa.types.is_dictionary(arrow) and (plain := _OF_VIEWS.get(arrow.value_type)):
+        return pa.DictionaryArray.from_arrays(column.indices, column.dictionary.cast(plain))
     if not _is_view(arrow):
         return column
     lengths = pc.fill_null(pc.list_value_length(column), 0).cast(pa.int64())

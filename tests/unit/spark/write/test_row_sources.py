@@ -7,11 +7,13 @@ from decimal import Decimal
 from typing import Any
 
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 from lance_namespace.errors import InvalidInputError, TableSchemaValidationError
 
 from airflow_provider_lancens import LanceCatalog, Table, WriteIdentity, connect
+from airflow_provider_lancens.spark.write.row_sources import ArrowRows
 
 ROWS = pa.table({"id": [1, 2], "day": ["2026-11-01", "2026-11-02"]})
 
@@ -61,11 +63,27 @@ def test_the_example_of_the_page_runs(tmp_path: Any) -> None:
         ROWS.to_batches()[0],
         ROWS.to_reader(),
         pd.DataFrame({"id": [1, 2], "day": ["2026-11-01", "2026-11-02"]}, index=["a", "b"]),
+        pl.DataFrame({"id": [1, 2], "day": ["2026-11-01", "2026-11-02"]}),
+        pl.DataFrame(
+            {"id": [1, 2], "day": ["2026-11-01", "2026-11-02"]}, schema_overrides={"day": pl.Categorical}
+        ),
+        pl.LazyFrame({"id": [1, 2], "day": ["2026-11-01", "2026-11-02"]}).collect_batches(chunk_size=1),
         Stream(ROWS),
         pa.table({"id": ROWS["id"], "day": ROWS["day"].cast(pa.string_view())}),
         pa.table({"id": ROWS["id"], "day": ROWS["day"].dictionary_encode()}),
     ],
-    ids=["table", "batch", "reader", "pandas", "stream", "views", "dictionary"],
+    ids=[
+        "table",
+        "batch",
+        "reader",
+        "pandas",
+        "polars",
+        "polars, categorical",
+        "polars, lazy",
+        "stream",
+        "views",
+        "dictionary",
+    ],
 )
 def test_rows_of_any_kind_are_written_as_the_same_columns(orders: Table, rows: Any) -> None:
     result = orders.append(rows)
@@ -73,6 +91,26 @@ def test_rows_of_any_kind_are_written_as_the_same_columns(orders: Table, rows: A
     assert (result.version, result.written) == (1, 2)
     assert orders.schema == pa.schema([("id", pa.int64()), ("day", pa.string())])
     assert rows_of(orders) == ROWS.to_pylist()
+
+
+def test_the_batches_of_a_lazy_frame_are_not_held_in_memory(orders: Table) -> None:
+    rows = ArrowRows.of(pl.LazyFrame({"id": [1, 2]}).collect_batches())
+
+    assert isinstance(rows.rows, pa.RecordBatchReader)
+
+
+def test_a_lazy_frame_is_refused_with_what_to_pass(orders: Table) -> None:
+    with pytest.raises(InvalidInputError, match=r"got a LazyFrame; pass its collect_batches\(\)"):
+        orders.append(pl.LazyFrame({"id": [1, 2]}))
+
+
+def test_a_table_is_read_as_a_polars_frame(orders: Table) -> None:
+    orders.append(ROWS)
+
+    found = orders.to_polars(filter="id = 2")
+
+    assert isinstance(found, pl.DataFrame)
+    assert found.rows() == [(2, "2026-11-02")]
 
 
 def test_a_key_is_written_once(orders: Table) -> None:

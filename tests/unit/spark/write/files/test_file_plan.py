@@ -99,6 +99,15 @@ def test_a_file_of_another_schema_is_named(
         planned("parquet")
 
 
+def test_types_that_were_inferred_differently_are_to_be_given(tmp_path: Path, planned: Planned) -> None:
+    (tmp_path / "a.csv").write_text("id,price\n1,2.5\n")
+    (tmp_path / "b.csv").write_text("id,price\n2,3\n")
+
+    with pytest.raises(TableSchemaValidationError, match=r"not double\. They were inferred .* by schema$"):
+        planned("csv")
+    assert planned("csv", schema={"id": "int64", "price": "double"}).files.names == ["id", "price"]
+
+
 def test_a_file_with_two_columns_of_one_name_is_refused(tmp_path: Path, planned: Planned) -> None:
     (tmp_path / "a.csv").write_text("id,name,id\n1,x,2\n")
 
