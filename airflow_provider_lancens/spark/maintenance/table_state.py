@@ -428,13 +428,13 @@ class TableState:
         tasks = [task.fragments for task in plan_compaction(self.dataset, options).tasks]
         merged = [fragment for task in tasks if len(task) > 1 for fragment in task]
         target = options.target_rows_per_fragment or _TARGET_ROWS
-        fragments = [fragment.metadata for fragment in self.dataset.get_fragments()]
+        stats = self.dataset.stats.dataset_stats()  # of all fragments by one call, unlike their metadata
         return Fragmentation(
-            fragments=len(fragments),
+            fragments=stats["num_fragments"],
             planned=sum(map(len, tasks)),
             small=sum(fragment.num_rows < target for fragment in merged),
-            rows=sum(fragment.num_rows for fragment in fragments),
-            deleted=sum(fragment.num_deletions for fragment in fragments),
+            rows=self.dataset.count_rows(),
+            deleted=stats["num_deleted_rows"],
         )
 
     def coverage(self, spec: IndexSpec) -> Coverage:
