@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from lance_namespace import LanceNamespace
 from lance_namespace_urllib3_client import models
 
 from airflow_provider_lancens import spec_errors
@@ -23,39 +22,12 @@ from airflow_provider_lancens.namespace.storage.vended_options import snapshot
 from airflow_provider_lancens.namespace.storage.write_leases import check_open
 from airflow_provider_lancens.redaction import redact
 from airflow_provider_lancens.spark.commit.write_lease import WriteLease
+from airflow_provider_lancens.spark.table.namespace_proxy import NamespaceProxy
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 from airflow_provider_lancens.spark.table.storage_versions import StorageVersions
 
 if TYPE_CHECKING:
     from lance import LanceDataset, Transaction
-
-
-@dataclass(eq=False)
-class NamespaceProxy(LanceNamespace):
-    """Forwards the requests that Lance's core makes to read and commit through a namespace."""
-
-    wrapped: LanceNamespace
-    """The table's version authority."""
-
-    def namespace_id(self) -> str:
-        """Return the id of the wrapped namespace."""
-        return self.wrapped.namespace_id()
-
-    def describe_table(self, request: Any) -> models.DescribeTableResponse:
-        """Forward the request, by which Lance refreshes credentials."""
-        return self.wrapped.describe_table(request)
-
-    def list_table_versions(self, request: Any) -> models.ListTableVersionsResponse:
-        """Forward the request, by which Lance gets the newest version."""
-        return self.wrapped.list_table_versions(request)
-
-    def describe_table_version(self, request: Any) -> models.DescribeTableVersionResponse:
-        """Forward the request, by which Lance reads commits in between, or the one that won a conflict."""
-        return self.wrapped.describe_table_version(request)
-
-    def create_table_version(self, request: Any) -> models.CreateTableVersionResponse:
-        """Forward the request, by which Lance commits."""
-        return self.wrapped.create_table_version(request)
 
 
 @dataclass(eq=False)

@@ -150,12 +150,12 @@ def _open(target: ResolvedTable, key: str) -> tuple[LanceDataset | None, ListedR
     if is_unique(key) or is_local(target.dataset.location):
         return target.open_latest(), None
     # Before the records are listed: the attempts up to this version are then among them.
-    version = target.latest_version()
-    if version is None:
+    newest = target.newest_version()
+    if newest is None:
         return None, None
     with ThreadPoolExecutor(1, thread_name_prefix="lance-keys") as pool:
         listing = pool.submit(list_records, target.dataset.manifests, key)
-        latest = target.open(version)
+        latest = target.open(int(newest.version), newest)
     return latest, listing.result()
 
 

@@ -23,6 +23,7 @@ from airflow_provider_lancens.namespace.storage.version_removals import is_remov
 if TYPE_CHECKING:
     from lance import LanceDataset
     from lance_namespace import LanceNamespace
+    from lance_namespace_urllib3_client.models import TableVersion
 
     from airflow_provider_lancens.spark.blobs import CheckBlob
 
@@ -62,12 +63,15 @@ class DatasetRef:
         """Its manifests, and all other files at its location."""
         return Manifests(self.location, self.storage_options)
 
-    def open(self, version: int | None, manifest: bytes | None = None) -> LanceDataset:
+    def open(
+        self, version: int | None, manifest: bytes | None = None, *, known: TableVersion | None = None
+    ) -> LanceDataset:
         """Open it at exactly this version; None is the newest stored version.
 
         Args:
             version: the version.
             manifest: its manifest as Lance serializes it, see `small_manifest`; None reads it.
+            known: the version as the version authority has just described it; None asks that.
 
         Raises:
             ValueError: that version doesn't exist.
@@ -75,7 +79,7 @@ class DatasetRef:
             PermissionDeniedError: (15) it refers to data that isn't read with this table's credentials.
         """
         self.check_links()
-        return check_bases(self._opened(version, manifest), self.location, self.allowed)
+        return check_bases(self._opened(version, manifest, known), self.location, self.allowed)
 
     def check_links(self) -> None:
         """Check that no symbolic link leads out of its folder, before anything is written there.
@@ -85,24 +89,33 @@ class DatasetRef:
         """
         check_links(self.location)
 
-    def _opened(self, version: int | None, manifest: bytes | None) -> LanceDataset:
+    def _opened(
+        self, version: int | None, manifest: bytes | None, known: TableVersion | None
+    ) -> LanceDataset:
         # Slow to import, and a driver that only finds an earlier commit should not wait for it.
         import lance
 
         options = snapshot(self.storage_options)
-        if self.version_authority is None or (version is not None and is_detached(version)):
+        authority = self.version_authority
+        # A manifest that is given is that of the version: a task that was sent it doesn't ask the authority.
+        is_known = manifest is not None or (version is not None and is_detached(version))
+        if authority is None or is_known:
             renewal = vendor_arguments(self.location, self.storage_options)
             return lance.LanceDataset(
                 self.location, version, storage_options=options, serialized_manifest=manifest, **renewal
             )
+        namespace = authority.namespace
+        if known is not None:
+            from airflow_provider_lancens.spark.table.namespace_proxy import KnownVersion
+
+            namespace = KnownVersion(namespace, known)
         # As `lance.dataset` does, but that has the namespace describe the table again each time.
         return lance.LanceDataset(
             self.location,
             version,
             storage_options=options,
-            serialized_manifest=manifest,
-            namespace_client=self.version_authority.namespace,
-            table_id=list(self.version_authority.table_id),
+            namespace_client=namespace,
+            table_id=list(authority.table_id),
             namespace_client_managed_versioning=True,
         )
 

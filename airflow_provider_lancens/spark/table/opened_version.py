@@ -34,8 +34,7 @@ def open_version(target: ResolvedTable, version: int | None) -> LanceDataset:
                 f"table {target.id} is declared, but nothing has been written to it yet"
             )
         return latest
-    target.check_version(version)
-    return target.open(version)
+    return target.open(version, target.check_version(version))
 
 
 def parse_filter(

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from lance import LanceDataset
     from lance_namespace import LanceNamespace
+    from lance_namespace_urllib3_client.models import TableVersion
 
     from airflow_provider_lancens.namespace.own_errors import StaleTableError
 
@@ -103,6 +104,11 @@ class ResolvedTable:
 
     def latest_version(self) -> int | None:
         """Return the newest version; None if the table is declared and nothing was written yet."""
+        newest = self.newest_version()
+        return None if newest is None else int(newest.version)
+
+    def newest_version(self) -> TableVersion | None:
+        """Return the newest version as its authority describes it, to be opened by `open`."""
         from lance_namespace import ListTableVersionsRequest
 
         request = ListTableVersionsRequest(id=list(self.id.parts), descending=True, limit=1)
@@ -110,10 +116,13 @@ class ResolvedTable:
             versions = self.versions.list_table_versions(request).versions
         except spec_errors.TableNotFoundError as error:
             raise self._gone() from error
-        return int(versions[0].version) if versions else None
+        return versions[0] if versions else None
 
-    def check_version(self, version: int) -> None:
+    def check_version(self, version: int) -> TableVersion | None:
         """Check that a version exists.
+
+        Returns:
+            The version as its authority describes it, to be opened by `open`; None if it is staged.
 
         Raises:
             TableVersionNotFoundError: (11) it doesn't.
@@ -128,11 +137,12 @@ class ResolvedTable:
                 raise spec_errors.TableVersionNotFoundError(
                     f"table {self.id} has no staged version {version}: it was discarded, or it has expired"
                 )
-            return
+            return None
         from lance_namespace import DescribeTableVersionRequest
 
+        request = DescribeTableVersionRequest(id=self.parts, version=version)
         try:
-            self.versions.describe_table_version(DescribeTableVersionRequest(id=self.parts, version=version))
+            return self.versions.describe_table_version(request).version
         except spec_errors.TableVersionNotFoundError as error:
             raise spec_errors.TableVersionNotFoundError(
                 f"table {self.id} has no version {version}: it has not been written yet, or was cleaned up"
@@ -195,16 +205,21 @@ class ResolvedTable:
         if stored > seen and stored > (decided := self.latest_version() or 0):
             raise unknown_versions_error(self.id, manifests, stored, decided)
 
-    def open(self, version: int) -> LanceDataset:
-        """Open the dataset at exactly this version."""
-        return self.dataset.open(version)
+    def open(self, version: int, known: TableVersion | None = None) -> LanceDataset:
+        """Open the dataset at exactly this version.
+
+        Args:
+            version: the version.
+            known: what `newest_version` or `check_version` has just returned for it.
+        """
+        return self.dataset.open(version, known=known)
 
     def open_latest(self, opened: LanceDataset | None = None) -> LanceDataset | None:
         """Open the dataset at its newest version; None if nothing was written yet.
 
         Args:
-            opened: the dataset as opened before; a storage-managed one is moved to the newest version and
-                returned, and its manifest only read if that is another one.
+            opened: the dataset as opened before by this; it is returned, at the newest version, and its
+                manifest only read if that is another one.
         """
         if self.dataset.version_authority is None:
             # Lance finds and opens it with one request less.
@@ -214,11 +229,11 @@ class ResolvedTable:
                 self.dataset.check_links()
                 opened.checkout_latest()  # type: ignore[no-untyped-call]
                 return check_bases(opened, self.dataset.location, self.dataset.allowed)
-        version = self.latest_version()
-        if version is None:
+        newest = self.newest_version()
+        if newest is None or (opened is not None and _is_at(opened, newest)):
             self.dataset.check_links()
-            return None
-        return self.dataset.open(version)
+            return None if newest is None else opened
+        return self.open(int(newest.version), newest)
 
     def update_catalog_columns(self, schema: pa.Schema) -> None:
         """Describe the columns of a version that was just committed, which a failure doesn't undo.
@@ -252,6 +267,19 @@ class ResolvedTable:
                 self.id,
                 error,
             )
+
+
+def _is_at(opened: LanceDataset, newest: TableVersion) -> bool:
+    """Return whether a dataset was opened by a manifest that is still that of the newest version.
+
+    The number doesn't show it: the table may have been dropped and declared again at its location.
+    """
+    from airflow_provider_lancens.spark.table.namespace_proxy import KnownVersion
+
+    # Where another version of pylance keeps the namespace elsewhere, the version is opened once more.
+    namespace = getattr(opened, "_namespace_client", None)
+    is_same = isinstance(namespace, KnownVersion) and namespace.known == newest
+    return is_same and newest.e_tag is not None and opened.version == newest.version
 
 
 def vends_options(namespace: LanceNamespace) -> bool:

@@ -178,26 +178,33 @@ def overwrite_mismatch(
     )
 
 
-def report_overwrite(target: ResolvedTable, version: int) -> None:
+def report_overwrite(
+    target: ResolvedTable, opened: LanceDataset | None, schema: pa.Schema, version: int
+) -> None:
     """Log which columns and indices of the previous version a committed overwrite changed or dropped.
 
     Lance drops all indices of a dataset that is overwritten, even if its columns stay.
 
     Args:
         target: the table.
+        opened: the dataset as it was opened for the overwrite; the version before it, if others committed
+            meanwhile, is opened.
+        schema: the columns that it has written.
         version: the version that the overwrite made.
     """
     if version == 1:
         return
     try:
-        before, after = target.open(version - 1), target.open(version)
+        before = opened
+        if before is None or before.version != version - 1:
+            before = target.open(version - 1)
     except (*LANCE_ERRORS, spec_errors.LanceNamespaceError) as error:
         # It is committed, so logging must not fail it: the previous version may have been cleaned up.
         _log.warning(
             "table %s: cannot determine which columns version %d changed: %s", target.id, version, error
         )
         return
-    if changes := schema_changes(before.schema, after.schema):
+    if changes := schema_changes(before.schema, schema):
         _log.info("table %s: version %d changed the columns: %s", target.id, version, changes)
     if indices := _index_names(before):
         names = ", ".join(indices)

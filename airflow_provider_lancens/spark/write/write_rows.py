@@ -44,7 +44,7 @@ from airflow_provider_lancens.spark.table.history import data_changed
 from airflow_provider_lancens.spark.table.opened_version import parse_filter
 from airflow_provider_lancens.spark.table.row_hashes import combined_digest
 from airflow_provider_lancens.spark.write.batch_sizing import BATCH_BYTES
-from airflow_provider_lancens.spark.write.row_sources import FrameRows
+from airflow_provider_lancens.spark.write.row_sources import ArrowRows, FrameRows
 from airflow_provider_lancens.spark.write.schema_evolution import (
     merged_columns,
     overwrite_mismatch,
@@ -185,7 +185,12 @@ class WritePlan:
         committer = Committer(target, write, counts, self.stable_row_ids, lease, attempts)
         outcome = committer.commit(change, self.looked_up_to)
         if isinstance(change, OverwriteCommit) and outcome.made_here:
-            report_overwrite(target, outcome.commit.version)
+            report_overwrite(
+                target,
+                None if attempts is None else attempts.opened(),
+                self.task.schema,
+                outcome.commit.version,
+            )
         if outcome.made_here and (self.base is None or self.request.change.schema_mode != "strict"):
             target.update_catalog_columns(self.task.schema)
         return outcome
@@ -351,7 +356,8 @@ def _write(rows: Rows, context: WriteContext) -> WriteResult:
         ):
             progress = WriteProgress(lease)
             with progress.logged():
-                written = rows.write(replace(plan.task, progress=progress))
+                opened = attempts.opened() if isinstance(rows, ArrowRows) else None
+                written = rows.write(replace(plan.task, progress=progress, opened=opened))
             outcome = plan.commit(target, written, lease, attempts)
     commit, key = outcome.commit, context.request.identity.key
     result = commit.result(target.id, context.lookup.started, outcome.outcome, key=key)

@@ -196,6 +196,8 @@ class WriteTask:
     """The columns whose values existing rows keep."""
     digests: bool = False
     """Whether to digest the rows, see `row_hashes`."""
+    opened: LanceDataset | None = field(default=None, repr=False, compare=False)
+    """The version `appends_to`, if the task is run by the process that has opened it."""
 
     @property
     def targets(self) -> dict[str, pa.Field]:
@@ -271,6 +273,9 @@ class WriteTask:
         if self.appends_to is None:
             self.dataset.check_links()
             return self.dataset.location
+        if self.opened is not None:
+            self.dataset.check_links()
+            return self.opened
         with self.dataset.explaining_removal(self.appends_to, base_cleaned_up):
             return self.dataset.open(self.appends_to, self.manifest)
 

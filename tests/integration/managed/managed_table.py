@@ -15,8 +15,8 @@ from airflow_provider_lancens.namespace.storage.object_store import (
     open_store,
     version_of,
 )
-from airflow_provider_lancens.spark.commit.single_version_commit import NamespaceProxy
 from airflow_provider_lancens.spark.keys import FOLDERS as KEY_FOLDERS
+from airflow_provider_lancens.spark.table.namespace_proxy import NamespaceProxy
 
 Request = dict[str, Any]
 
