@@ -15,6 +15,8 @@ from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.spark.function_inputs import WHOLE, Reading
 
 if TYPE_CHECKING:
+    from lance import LanceDataset
+
     from airflow_provider_lancens.spark.options import WriteRequest
     from airflow_provider_lancens.spark.results import WriteResult
     from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
@@ -51,9 +53,11 @@ class CandidateWrites:
         from airflow_provider_lancens.spark.write.write_context import WriteContext
 
         begun: dict[Reading, WriteContext] = {}
+        opened: LanceDataset | None = None
         for reading, request in requests.items():
             with one_of(requests):
-                begun[reading] = WriteContext.begin(target, request)
+                begun[reading] = WriteContext.begin(target, request, opened)
+                opened = begun[reading].latest
         return cls(target, requests, begun)
 
     def made_before(self) -> tuple[WriteResult, Reading] | None:

@@ -15,6 +15,8 @@ from airflow_provider_lancens.operators._spark.ingest_sources import FunctionOfT
 from airflow_provider_lancens.spark.function_inputs import WHOLE
 
 if TYPE_CHECKING:
+    from lance import LanceDataset
+
     from airflow_provider_lancens.hooks.lance_hook import LanceHook
     from airflow_provider_lancens.hooks.spark_connection import SparkDeployment
     from airflow_provider_lancens.identifiers import TableId
@@ -117,11 +119,12 @@ def _committed(job: Job, hook: LanceHook, started: float) -> tuple[WriteResult |
     from airflow_provider_lancens.spark.write.write_rows import staged_before
 
     requests, version = job.requests().values(), 0
+    opened: LanceDataset | None = None
     with resolved_table(hook.get_conn(), job.table) as target:
         for request in requests:
             with one_of(requests):
-                lookup = look_up(target, request.identity)
-                version = lookup.version
+                lookup = look_up(target, request.identity, opened=opened)
+                version, opened = lookup.version, lookup.latest
                 if lookup.earlier is not None:
                     key = lookup.identity.key
                     return lookup.earlier.result(target.id, started, "done", key=key), version

@@ -98,7 +98,13 @@ class KeyLookup:
         return replace(self, latest=self.target.open_latest(self.latest))
 
 
-def look_up(target: ResolvedTable, identity: WriteIdentity, *, replaces_rows: bool = True) -> KeyLookup:
+def look_up(
+    target: ResolvedTable,
+    identity: WriteIdentity,
+    *,
+    replaces_rows: bool = True,
+    opened: LanceDataset | None = None,
+) -> KeyLookup:
     """Look up what a table contains under the key of a write that begins now.
 
     Args:
@@ -106,6 +112,7 @@ def look_up(target: ResolvedTable, identity: WriteIdentity, *, replaces_rows: bo
         identity: what identifies the write.
         replaces_rows: whether the write, if it is made again, removes the rows of its earlier commits, which
             are then looked up too.
+        opened: the dataset at its newest version, as another lookup has just opened it; None opens it.
 
     Raises:
         InvalidInputError: (13) the key was committed with other data, and `on_existing_key` is "skip"; or it
@@ -125,7 +132,7 @@ def look_up(target: ResolvedTable, identity: WriteIdentity, *, replaces_rows: bo
         policy,
         str(identity.execution_id or ""),
     )
-    latest, listed = _open(target, write.key)
+    latest, listed = (opened, None) if opened is not None else _open(target, write.key)
     lookup = KeyLookup(target, identity, write, latest, 0 if latest is None else latest.version, started)
     search = _search(lookup, listed)
     found = None if search is None else _find(lookup, search)

@@ -25,8 +25,13 @@ class WriteContext:
     lookup: KeyLookup
 
     @classmethod
-    def begin(cls, target: ResolvedTable, request: WriteRequest) -> Self:
+    def begin(cls, target: ResolvedTable, request: WriteRequest, opened: LanceDataset | None = None) -> Self:
         """Look up the key of a write.
+
+        Args:
+            target: the table.
+            request: the write.
+            opened: see `look_up`.
 
         Raises:
             InvalidInputError: (13) the key was committed with other data, or has expired.
@@ -36,7 +41,7 @@ class WriteContext:
         if request.change.stage and identity.key is None:
             # Another call, which looks the key up, publishes what is staged.
             identity = replace(identity, key=f"staged/{uuid.uuid4()}")
-        return cls(request, look_up(target, identity, replaces_rows=not request.on))
+        return cls(request, look_up(target, identity, replaces_rows=not request.on, opened=opened))
 
     @property
     def target(self) -> ResolvedTable:
