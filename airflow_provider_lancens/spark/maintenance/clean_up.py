@@ -45,11 +45,11 @@ from airflow_provider_lancens.spark.maintenance.table_state import (
     TableState,
     maintained,
     referenced_versions,
-    table_state,
+    state_of,
 )
 from airflow_provider_lancens.spark.observed import observed
 from airflow_provider_lancens.spark.results import ExpireResult, elapsed
-from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable
+from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
 
 if TYPE_CHECKING:
     from lance import LanceDataset
@@ -323,51 +323,52 @@ def clean_up_versions(
     """
     started = time.monotonic()
     reason = ""
-    if thresholds is not None and thresholds.limit_clean_up:
-        with table_state(namespace, table) as state:
+    with resolved_table(namespace, table) as target:
+        if thresholds is not None and thresholds.limit_clean_up:
+            state = state_of(target)
             decision = state.decide_clean_up(older_than, keep_versions, thresholds)
-        if not decision.is_due:
-            return not_cleaned_up(state, decision.reason, dry_run=dry_run)
-        reason = decision.reason
-    with maintained(namespace, table) as opened:
-        expired_keys = 0
-        now = opened.lease.began()
-        if not dry_run:
-            if _revoke_dead_writes(opened, now):
-                opened = opened.at_newest()
-                keep_versions += 1  # keep the previously newest version for its readers
-            # Settles which keys were committed by the versions that may be removed.
-            expired_keys = maintain_keys(
-                opened.target, opened.dataset, None if keys_older_than is None else now - keys_older_than
+            if not decision.is_due:
+                return not_cleaned_up(state, decision.reason, dry_run=dry_run)
+            reason = decision.reason
+        with maintained(target) as opened:
+            expired_keys = 0
+            now = opened.lease.began()
+            if not dry_run:
+                if _revoke_dead_writes(opened, now):
+                    opened = opened.at_newest()
+                    keep_versions += 1  # keep the previously newest version for its readers
+                # Settles which keys were committed by the versions that may be removed.
+                expired_keys = maintain_keys(
+                    opened.target, opened.dataset, None if keys_older_than is None else now - keys_older_than
+                )
+            bookmarks = _expire_bookmarks(opened, now, dry_run)
+            tagged = _tagged(opened, bookmarks)
+            cloned = ClonedFiles(opened.target)
+            retention = Retention(older_than, keep_versions)
+            removed = _clean_up(opened, retention, now, cloned, dry_run)
+            held = FilesOfExpiredBookmarks()
+            if dry_run and bookmarks:
+                held = files_of_expired_bookmarks(
+                    opened.target, opened.dataset, bookmarks, retention, now, cloned
+                )
+            cloned.log()
+            is_done = bool(removed.files + removed.versions + expired_keys + len(bookmarks))
+            result = ExpireResult(
+                table=str(opened.target.id),
+                operation=_EXPIRE_VERSIONS,
+                outcome="planned" if dry_run else "done" if is_done else "unchanged",
+                version=opened.version,
+                previous_version=opened.version,
+                versions=removed.versions + held.versions,
+                files=removed.files + held.files,
+                bytes=removed.bytes + held.bytes,
+                kept_by_tag=tagged,
+                expired_keys=expired_keys,
+                expired_bookmarks=tuple(bookmarks),
+                clones=tuple(sorted(cloned.clones)),
+                seconds=elapsed(started),
+                reason=reason,
             )
-        bookmarks = _expire_bookmarks(opened, now, dry_run)
-        tagged = _tagged(opened, bookmarks)
-        cloned = ClonedFiles(opened.target)
-        retention = Retention(older_than, keep_versions)
-        removed = _clean_up(opened, retention, now, cloned, dry_run)
-        held = FilesOfExpiredBookmarks()
-        if dry_run and bookmarks:
-            held = files_of_expired_bookmarks(
-                opened.target, opened.dataset, bookmarks, retention, now, cloned
-            )
-        cloned.log()
-        is_done = bool(removed.files + removed.versions + expired_keys + len(bookmarks))
-        result = ExpireResult(
-            table=str(opened.target.id),
-            operation=_EXPIRE_VERSIONS,
-            outcome="planned" if dry_run else "done" if is_done else "unchanged",
-            version=opened.version,
-            previous_version=opened.version,
-            versions=removed.versions + held.versions,
-            files=removed.files + held.files,
-            bytes=removed.bytes + held.bytes,
-            kept_by_tag=tagged,
-            expired_keys=expired_keys,
-            expired_bookmarks=tuple(bookmarks),
-            clones=tuple(sorted(cloned.clones)),
-            seconds=elapsed(started),
-            reason=reason,
-        )
     _log.info("%s", _sentence(result))
     return result
 

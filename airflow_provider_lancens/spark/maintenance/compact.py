@@ -20,13 +20,14 @@ from airflow_provider_lancens.spark.maintenance.table_state import (
     TableState,
     maintained,
     plan_compaction,
+    state_of,
     table_state,
 )
 from airflow_provider_lancens.spark.observed import observed
 from airflow_provider_lancens.spark.results import CompactionResult, Outcome, elapsed
 from airflow_provider_lancens.spark.storage_failures import storage_failures
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
-from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec
+from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
 
 if TYPE_CHECKING:
     from lance.optimize import CompactionMetrics, CompactionPlan, CompactionTask, RewriteResult
@@ -57,25 +58,26 @@ def compact_table(
     """
     started, options = time.monotonic(), options or CompactionOptions()
     reason = ""
-    if thresholds is not None and thresholds.limit_compaction:
-        with table_state(namespace, table) as state:
+    with resolved_table(namespace, table) as target:
+        if thresholds is not None and thresholds.limit_compaction:
+            state = state_of(target)
             decision = state.decide_compaction(options, thresholds)
-        if not decision.is_due:
-            return not_compacted(state, decision.reason)
-        reason = decision.reason
-    with maintained(namespace, table) as opened:
-        plan = plan_compaction(opened.dataset, options)
-        metrics = _compact(spark, opened, plan) if plan.tasks else None
-        result = _result(
-            str(opened.target.id),
-            opened.version,
-            "done" if metrics else "unchanged",
-            reason if metrics else _NOTHING,
-            version=opened.dataset.version,
-            changed={name: getattr(metrics, name) for name in _CHANGED} if metrics else {},
-            tasks=plan.num_tasks(),
-            seconds=elapsed(started),
-        )
+            if not decision.is_due:
+                return not_compacted(state, decision.reason)
+            reason = decision.reason
+        with maintained(target) as opened:
+            plan = plan_compaction(opened.dataset, options)
+            metrics = _compact(spark, opened, plan) if plan.tasks else None
+            result = _result(
+                str(opened.target.id),
+                opened.version,
+                "done" if metrics else "unchanged",
+                reason if metrics else _NOTHING,
+                version=opened.dataset.version,
+                changed={name: getattr(metrics, name) for name in _CHANGED} if metrics else {},
+                tasks=plan.num_tasks(),
+                seconds=elapsed(started),
+            )
     _log.info("%s", _sentence(result))
     return result
 

@@ -40,8 +40,8 @@ from airflow_provider_lancens.spark.maintenance.table_state import (
     maintained,
     may_have_old_values,
     same_type,
+    state_of,
     stored_segments,
-    table_state,
 )
 from airflow_provider_lancens.spark.observed import observed
 from airflow_provider_lancens.spark.options import check_positive
@@ -49,7 +49,7 @@ from airflow_provider_lancens.spark.results import IndexResult, elapsed
 from airflow_provider_lancens.spark.storage_failures import storage_failures
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
 from airflow_provider_lancens.spark.table.index_coverage import deleted_share, misses_rows
-from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec
+from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
 
 if TYPE_CHECKING:
     from lance import LanceDataset
@@ -385,18 +385,19 @@ def build_index(
     started = time.monotonic()
     spec = _checked(column, index_type, name, if_exists, segments, options or {})
     reason = ""
-    if thresholds is not None and thresholds.max_unindexed_share is not None:
-        with table_state(namespace, table) as state:
+    with resolved_table(namespace, table) as target:
+        if thresholds is not None and thresholds.max_unindexed_share is not None:
+            state = state_of(target)
             coverage, decision = state.decide_index(spec, thresholds)
-        if not decision.is_due:
-            return not_indexed(state, coverage, decision.reason)
-        reason = decision.reason
-    with maintained(namespace, table) as opened:
-        check_column(str(opened.target.id), spec, opened.dataset.schema)
-        extension = _what_to_build(opened, spec, if_exists, segments)
-        if extension.fragments:
-            _build(spark, opened, spec, segments, extension)
-        result = _result(opened, spec, started, created=bool(extension.fragments), reason=reason)
+            if not decision.is_due:
+                return not_indexed(state, coverage, decision.reason)
+            reason = decision.reason
+        with maintained(target) as opened:
+            check_column(str(opened.target.id), spec, opened.dataset.schema)
+            extension = _what_to_build(opened, spec, if_exists, segments)
+            if extension.fragments:
+                _build(spark, opened, spec, segments, extension)
+            result = _result(opened, spec, started, created=bool(extension.fragments), reason=reason)
     _log.info("%s", _sentence(result))
     return result
 
@@ -418,7 +419,7 @@ def drop_index(namespace: NamespaceSpec | LanceNamespace, table: TableId | str, 
         ConcurrentModificationError: (14) others committed meanwhile.
         ServiceUnavailableError: (17) the storage or the metastore failed.
     """
-    with maintained(namespace, table) as opened:
+    with resolved_table(namespace, table) as target, maintained(target) as opened:
         if described_index(opened.dataset, name) is None:
             return False
         with opened.committing("drop_index"):

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from lance.fragment import LanceFragment
     from lance.optimize import CompactionPlan
     from lance_namespace import LanceNamespace
+    from lance_namespace_urllib3_client.models import TableVersion
 
     from airflow_provider_lancens.spark.commit.single_version_commit import LeasedCommits
 
@@ -260,35 +261,30 @@ class MaintainedTable:
 
 
 @contextlib.contextmanager
-def maintained(namespace: NamespaceSpec | LanceNamespace, table: TableId | str) -> Iterator[MaintainedTable]:
-    """Open a declared table for maintenance.
-
-    Args:
-        namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
-        table: its identifier, such as ``db$table``.
+def maintained(target: ResolvedTable) -> Iterator[MaintainedTable]:
+    """Open a table for maintenance.
 
     Raises:
-        InvalidInputError: (13) `table` isn't a valid identifier.
-        TableNotFoundError: (4) it isn't declared.
         TableVersionNotFoundError: (11) nothing was written to it yet.
         ConcurrentModificationError: (14) others committed, and cleaned up, while it was being opened.
         InvalidTableStateError: (19) the metastore decides its versions, and a direct writer bypassed it.
     """
     from airflow_provider_lancens.spark.commit.single_version_commit import LeasedCommits
 
-    with resolved_table(namespace, table) as target:
-        version = written_version(target)
-        with acquire_lease(target.dataset).kept_alive(end=True) as lease:
-            commits = LeasedCommits(target.versions, lease)
-            # Also for a storage-managed table: by itself Lance would rebase the commit of a driver that was
-            # suspended, regardless of what a clean-up has removed meanwhile.
-            dataset = replace(target.dataset, version_authority=VersionAuthority(commits, target.id.parts))
-            yield MaintainedTable(target, _opened(target, dataset, version), version, lease, commits)
+    newest = _newest(target)
+    with acquire_lease(target.dataset).kept_alive(end=True) as lease:
+        commits = LeasedCommits(target.versions, lease)
+        # Also for a storage-managed table: by itself Lance would rebase the commit of a driver that was
+        # suspended, regardless of what a clean-up has removed meanwhile.
+        dataset = replace(target.dataset, version_authority=VersionAuthority(commits, target.id.parts))
+        opened = _opened(target, dataset, newest)
+        yield MaintainedTable(target, opened, int(newest.version), lease, commits)
 
 
-def _opened(target: ResolvedTable, dataset: DatasetRef, version: int) -> LanceDataset:
+def _opened(target: ResolvedTable, dataset: DatasetRef, newest: TableVersion) -> LanceDataset:
+    version = int(newest.version)
     try:
-        return dataset.open(version)
+        return dataset.open(version, known=newest)
     except ValueError as error:
         if target.latest_version() == version:
             raise
@@ -298,20 +294,20 @@ def _opened(target: ResolvedTable, dataset: DatasetRef, version: int) -> LanceDa
         ) from error
 
 
-def written_version(target: ResolvedTable) -> int:
+def _newest(target: ResolvedTable) -> TableVersion:
     """Return the newest version of a table that something was written to.
 
     Raises:
         TableVersionNotFoundError: (11) nothing was written to it yet.
         InvalidTableStateError: (19) the metastore decides its versions, and a direct writer bypassed it.
     """
-    version = target.latest_version()
-    if version is None:
+    newest = target.newest_version()
+    if newest is None:
         raise spec_errors.TableVersionNotFoundError(
             f"table {target.id} is declared, but nothing has been written to it yet"
         )
-    target.check_not_bypassed(version)
-    return version
+    target.check_not_bypassed(int(newest.version))
+    return newest
 
 
 COMPUTED = "lancens.computed"
@@ -551,5 +547,16 @@ def table_state(namespace: NamespaceSpec | LanceNamespace, table: TableId | str)
         InvalidTableStateError: (19) the metastore decides its versions, and a direct writer bypassed it.
     """
     with resolved_table(namespace, table) as target:
-        version = written_version(target)
-        yield TableState(target, target.open(version), version, stored_segments(target))
+        yield state_of(target)
+
+
+def state_of(target: ResolvedTable) -> TableState:
+    """Open a table to read its state.
+
+    Raises:
+        TableVersionNotFoundError: (11) nothing was written to it yet.
+        InvalidTableStateError: (19) the metastore decides its versions, and a direct writer bypassed it.
+    """
+    newest = _newest(target)
+    version = int(newest.version)
+    return TableState(target, target.open(version, newest), version, stored_segments(target))

@@ -1,6 +1,7 @@
 """How often the methods of a table describe it to do their work: once each."""
 
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from tests.unit.spark.commit.memory_lake import NAME, Lake
 from tests.unit.spark.every_verb import PickledNamespace
 
 ROWS = pa.table({"n": [1, 2]})
+NOW = timedelta(0)
 
 
 class ReadableLake(Lake):
@@ -79,6 +81,13 @@ def opened(lake: Lake) -> Table:
         lambda table: table.tags(),
         lambda table: table.tag("mine"),
         lambda table: table.tag("mine", 1),
+        lambda table: table.compact(thresholds={"min_small_fragments": 2}),
+        lambda table: table.compact(thresholds={"min_small_fragments": 9}),
+        lambda table: table.create_index(
+            "n", "BTREE", if_exists="extend", thresholds={"max_unindexed_share": 0.1}
+        ),
+        lambda table: table.expire_versions(thresholds={"min_removable_versions": 1}, older_than=NOW),
+        lambda table: table.drop_index("mine", if_missing="skip"),
     ],
 )
 def test_a_method_describes_its_table_once(
