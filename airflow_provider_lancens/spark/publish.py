@@ -53,6 +53,7 @@ from airflow_provider_lancens.spark.observed import observed
 from airflow_provider_lancens.spark.options import WriteIdentity
 from airflow_provider_lancens.spark.results import WriteResult
 from airflow_provider_lancens.spark.table.history import added_fragments, read_transaction, transactions
+from airflow_provider_lancens.spark.table.opened_version import open_version
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
 
 if TYPE_CHECKING:
@@ -462,8 +463,7 @@ def _published_as(lookup: KeyLookup, staged: StagedVersion) -> KeyedCommit | Non
 
 def _published(target: ResolvedTable, version: int) -> WriteResult:
     """Return the result of the write that made a version."""
-    target.check_version(version)
-    transaction = read_transaction(target.open(version), version)
+    transaction = read_transaction(open_version(target, version), version)
     found = KeyedCommit(version) if transaction is None else KeyedCommit.of(version, transaction)
     result = found.result(target.id, time.monotonic(), "found")
     return replace(result, operation="publish", newest_version=target.latest_version())

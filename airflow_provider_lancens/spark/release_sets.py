@@ -33,6 +33,7 @@ from airflow_provider_lancens.spark.write.write_rows import write_rows
 if TYPE_CHECKING:
     from lance import LanceDataset
     from lance_namespace import LanceNamespace
+    from lance_namespace_urllib3_client.models import TableVersion
 
     from airflow_provider_lancens.spark.lance_catalog import LanceCatalog
     from airflow_provider_lancens.spark.lance_table import Table
@@ -121,12 +122,12 @@ class ReleaseTags:
         """
         with ExitStack() as opened:
             targets = {one: opened.enter_context(resolved_table(self.namespace, one)) for one in members}
-            for table, version in members.items():
-                _check(targets[table], version)
+            known = {table: _checked_version(targets[table], version) for table, version in members.items()}
             for table, version in members.items():
                 # Two who make the same version of a release set don't move each other's tags.
                 tag = f"{self._beginning}.{number}.{_digest(members)}"
-                set_tag(targets[table].open(version), targets[table].dataset.manifests, tag, version)
+                opened_member = targets[table].open(version, known[table])
+                set_tag(opened_member, targets[table].dataset.manifests, tag, version)
 
     def tag_release(self, released: LanceDataset) -> None:
         """Tag a version of the release set."""
@@ -204,13 +205,13 @@ def _digest(of: object) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def _check(target: ResolvedTable, version: int) -> None:
+def _checked_version(target: ResolvedTable, version: int) -> TableVersion | None:
     if is_detached(version):
         raise spec_errors.InvalidInputError(
             f"tables: version {version} of table {target.id} is staged; publish it before it is released"
         )
     try:
-        target.check_version(version)
+        return target.check_version(version)
     except spec_errors.TableVersionNotFoundError as error:
         raise spec_errors.TableVersionNotFoundError(f"tables: {error}") from error
 

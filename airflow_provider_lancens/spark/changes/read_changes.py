@@ -46,7 +46,7 @@ from airflow_provider_lancens.spark.changes.changed_rows import (
 from airflow_provider_lancens.spark.read import read_opened
 from airflow_provider_lancens.spark.table.column_history import match_columns
 from airflow_provider_lancens.spark.table.history import transactions_of
-from airflow_provider_lancens.spark.table.opened_version import parse_filter
+from airflow_provider_lancens.spark.table.opened_version import open_version, parse_filter
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
 from airflow_provider_lancens.spark.types import spark_schema
 
@@ -114,8 +114,7 @@ def read_changes(
             like a label, or the changes are unknown.
     """
     with resolved_table(namespace, table) as target:
-        target.check_version(version)
-        newest = target.open(version)
+        newest = open_version(target, version)
         condition = None if filter is None else parse_filter(target, newest, filter)
         schema = readable_columns(target, newest, columns)
         check_labels(target, schema)
@@ -134,13 +133,13 @@ def read_changes(
 
 def _opened(target: ResolvedTable, version: int) -> LanceDataset:
     try:
-        target.check_version(version)
+        known = target.check_version(version)
     except spec_errors.TableVersionNotFoundError as error:
         raise spec_errors.TableVersionNotFoundError(
             f"table {target.id}: after_version={version} was cleaned up, or has not been written; keep the "
             "versions that a consumer needs by a tag, or read the whole table with if_unavailable='read_all'"
         ) from error
-    return target.open(version)
+    return target.open(version, known)
 
 
 @dataclass(frozen=True, slots=True)
