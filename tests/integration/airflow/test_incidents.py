@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Literal
@@ -14,7 +16,7 @@ import pytest
 
 from airflow_provider_lancens import Table, WriteIdentity
 from airflow_provider_lancens.hooks import LanceHook
-from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
+from airflow_provider_lancens.hooks.airflow_errors import AirflowException, AirflowFailException
 from airflow_provider_lancens.namespace import Hive2Namespace
 
 ORDERS = pa.table({"id": [1, 2, 3], "amount": [5.0, 7.5, 2.0]})
@@ -76,11 +78,21 @@ def test_rows_that_two_runs_appended_are_there_once_again(orders: Table) -> None
     assert table.count_rows() == 4
 
 
+def test_rows_that_the_source_had_twice_are_replaced_when_the_task_is_cleared(orders: Table) -> None:
+    orders.append(pa.concat_tables([ORDERS, ORDERS]), key=WriteIdentity("day", execution_id="first run"))
+    orders.append(ORDERS, key="next day")
+    assert orders.append(ORDERS, key=WriteIdentity("day", execution_id="cleared")).outcome == "done"
+    assert orders.count_rows() == 6
+
+
 def test_a_write_that_another_execution_made_is_found_by_its_key(orders: Table) -> None:
-    first = orders.append(ORDERS, key="orders of 2026-11-01")
+    first_run = "first run"
+    first = orders.append(ORDERS, key=WriteIdentity("orders of 2026-11-01", execution_id=first_run))
     again = WriteIdentity("orders of 2026-11-01", on_existing_key="skip", execution_id="another run")
     assert orders.append(ORDERS, key=again).outcome == "skipped"
+    assert orders.append(ORDERS, key=replace(again, execution_id=first_run)).outcome == "found"
     assert orders.append(ORDERS.slice(0, 0)).outcome == "unchanged"
+    assert orders.append(ORDERS, stage=True).outcome == "staged"
     table = orders
     # [START find_a_write]
     written = table.find_write("orders of 2026-11-01")
@@ -217,3 +229,69 @@ def test_after_a_loss_of_all_records_a_person_decides_what_is_written_again(orde
     table.accept_lost_keys()  # otherwise: all keys without records may write again
     # [END accept_lost_keys]
     assert table.append(ORDERS, key="orders of 2026-11-03").outcome == "done"
+
+
+def test_a_write_that_nobody_can_vouch_for_is_confirmed_or_made_again(orders: Table) -> None:
+    orders.append(ORDERS, key="orders of 2026-11-01")
+    for day in ("orders of 2026-11-02", "orders of 2026-11-03"):
+        orders.append(ORDERS, key=day)
+    # The processes were killed after their commits, and another client, which has no keys, has rewritten the
+    # table and removed the versions: nothing shows whether the commits were made.
+    for confirmed in Path(orders.location).glob("_lancens/keys/**/*.committed"):
+        confirmed.unlink()
+    kept = lance.dataset(orders.location).to_table()
+    lance.write_dataset(kept.slice(0, 6), orders.location, mode="overwrite")  # the last day's rows are lost
+    lance.dataset(orders.location).cleanup_old_versions(older_than=timedelta(0))
+    table, key = orders, "orders of 2026-11-02"
+    with pytest.raises(AirflowFailException, match=r"Table\.confirm_write.*code 19"):
+        table.append(ORDERS, key=key)
+    assert table.count_rows() == 6
+    # [START confirm_a_write]
+    print(table.count_rows(filter="id = 1"))  # are the rows of this key there?
+    table.confirm_write(key)  # yes: the next try finds the write, and adds nothing
+    # [END confirm_a_write]
+    identity = WriteIdentity(key, on_existing_key="skip", execution_id="the next try")
+    assert table.append(ORDERS, key=identity).outcome == "skipped"
+    assert table.count_rows() == 6
+
+    again = WriteIdentity("orders of 2026-11-03", on_existing_key="write_again", execution_id="the next try")
+    assert table.append(ORDERS, key=again).outcome == "done"
+    assert table.count_rows() == 9
+
+
+def test_a_write_that_others_disturb_succeeds_once_they_follow_each_other(orders: Table) -> None:
+    orders.append(ORDERS)
+    table = orders
+
+    def rows_while_another_writes() -> Iterator[pa.RecordBatch]:
+        table.overwrite(pa.table({"id": [1], "amount": [6.0]}), where="id = 1")
+        yield from pa.table({"id": [1], "amount": [9.0]}).to_batches()
+
+    disturbed = pa.RecordBatchReader.from_batches(ORDERS.schema, rows_while_another_writes())
+    with pytest.raises(AirflowException, match="code 14") as failed:
+        table.overwrite(disturbed, where="id = 1", key="correction")
+    assert not isinstance(failed.value, AirflowFailException)  # Airflow retries it
+
+    assert table.overwrite(pa.table({"id": [1], "amount": [9.0]}), where="id = 1", key="correction").is_done
+    assert sorted(table.to_arrow()["amount"].to_pylist()) == [2.0, 7.5, 9.0]
+
+
+def test_a_wrong_argument_fails_in_each_try_until_it_is_corrected(orders: Table) -> None:
+    orders.append(ORDERS)
+    for _ in range(2):
+        with pytest.raises(AirflowFailException, match=r"(?s)where: .*code 13"):
+            orders.overwrite(ORDERS, where="no_such_column = 1", key="correction")
+    assert orders.overwrite(ORDERS.slice(0, 1), where="id = 1", key="correction").is_done
+    assert orders.count_rows() == 3
+
+
+def test_columns_that_do_not_fit_are_all_listed(orders: Table) -> None:
+    orders.append(ORDERS)
+    other = pa.table({"id": ["4"], "amount": [1.0], "currency": ["EUR"]})
+    with pytest.raises(AirflowFailException, match="code 20") as failed:
+        orders.append(other, key="orders of 2026-11-02")
+    assert "id" in str(failed.value)
+    assert "currency" in str(failed.value)
+    cast = other.set_column(0, "id", other["id"].cast(pa.int64()))
+    assert orders.append(cast, schema_mode="merge", key="orders of 2026-11-02").is_done
+    assert orders.to_arrow()["currency"].to_pylist() == [None, None, None, "EUR"]
