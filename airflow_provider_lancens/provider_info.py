@@ -331,7 +331,7 @@ _CONFIG = {
                 "description": "Storage options that connections may have although they name a file, a "
                 "command, an authority or a source of credentials, or are unknown to the provider; separated "
                 "by commas. Whoever may edit connections chooses their values, and the worker, the triggerer "
-                "and the API server act on them with their own rights.\n",
+                "and the API server act on them with their own permissions.\n",
                 "version_added": "0.1.0",
                 "type": "string",
                 "example": "azure_federated_token_file, proxy_url",

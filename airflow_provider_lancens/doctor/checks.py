@@ -151,12 +151,14 @@ def check_server(hook: LanceHook) -> Iterator[Finding]:
     yield Finding(level, "metastore", text, advice)  # type: ignore[arg-type]
 
 
-def check_rights(hook: LanceHook) -> Iterator[Finding]:
+def check_permissions(hook: LanceHook) -> Iterator[Finding]:
     """Create a namespace and a table, write beside the table, and remove all of it again."""
     namespace = hook.get_conn()
     with _scratch_namespace(hook, namespace) as scratch:
         if scratch:
-            yield Finding("ok", "rights", f"may create and drop namespaces (tried with {'$'.join(scratch)})")
+            yield Finding(
+                "ok", "permissions", f"may create and drop namespaces (tried with {'$'.join(scratch)})"
+            )
         # Without namespaces, the table itself has a name that nobody else gives.
         yield from _check_table(namespace, [*scratch, "orders"] if scratch else [_scratch_name()])
 
@@ -164,7 +166,7 @@ def check_rights(hook: LanceHook) -> Iterator[Finding]:
 def _check_table(namespace: MetastoreNamespace, table: list[str]) -> Iterator[Finding]:
     namespace.declare_table(DeclareTableRequest(id=table))
     try:
-        yield Finding("ok", "rights", "may declare, change and drop tables")
+        yield Finding("ok", "permissions", "may declare, change and drop tables")
         yield _compare_and_set(namespace, table)
         described = namespace.describe_table(DescribeTableRequest(id=table))
         yield from check_storage(str(described.location), dict(described.storage_options or {}))

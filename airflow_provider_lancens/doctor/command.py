@@ -30,7 +30,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="a table, such as sales.orders, or a namespace for all of its tables",
     )
     parser.add_argument(
-        "--read-only", action="store_true", help="do not try the rights on metastore and storage"
+        "--read-only", action="store_true", help="do not try the permissions on metastore and storage"
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
 
@@ -89,7 +89,7 @@ def _diagnose_connection(hook: LanceHook, tables: Sequence[str], read_only: bool
     if worst(server) == "problem":
         return
     if not read_only:
-        yield from run("rights", partial(metastore_checks.check_rights, hook))
+        yield from run("permissions", partial(metastore_checks.check_permissions, hook))
     yield from run("waits", partial(wait_checks.check_waits, hook))
     for name in tables:
         yield from run(name, partial(table_checks.check_tables, hook, name))

@@ -25,9 +25,9 @@ _PROPERTIES = {"properties": "property.", "secret_properties": "secret."}
 """The fields with the implementation's own properties, and their prefixes for `CatalogNamespace`."""
 _REFUSED = {
     STORAGE_PREFIX: "is a storage option; set it as an extra of its own, where it is checked",
-    "dynamic_context_provider.": "names a class that would run with the rights of Airflow's processes, which "
-    "whoever edits a connection may not choose; write a class of lance_namespace that creates it, and name "
-    "that as impl",
+    "dynamic_context_provider.": "names a class that would run with the permissions of Airflow's processes, "
+    "which whoever edits a connection may not choose; write a class of lance_namespace that creates it, and "
+    "name that as impl",
 }
 """Prefixes of properties that a connection may not have, and why."""
 _AS_JSON = 'write it as {"name": "value", …}, whose values are text'

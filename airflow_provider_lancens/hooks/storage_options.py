@@ -1,9 +1,8 @@
 """Which storage options a connection may have: known ones, and further ones that airflow.cfg allows.
 
 Whoever edits a connection chooses its options, and the processes of Airflow act on them with their own
-rights: some options make them read a file, run a command, or send their own tokens to a host of the editor's
-choice.
-Such options, and unknown ones, need the consent of the operator, who writes airflow.cfg.
+permissions: some options make them read a file, run a command, or send their own tokens to a host of the
+editor's choice. Such options, and unknown ones, need the consent of the operator, who writes airflow.cfg.
 """
 
 from __future__ import annotations

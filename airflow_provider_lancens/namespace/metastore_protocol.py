@@ -245,9 +245,9 @@ class Metastore(Protocol):
     def hides_missing_tables(self, namespace: NamespaceId) -> bool:
         """Whether the server says of a table that doesn't exist that access to it is denied.
 
-        AWS does to credentials without rights on all tables of a database, and says the same of a table that
-        exists. Of a database that these credentials may not read either, the answer is no: no declaration of
-        a table would change what the server says.
+        AWS does to credentials without permissions on all tables of a database, and says the same of a table
+        that exists. Of a database that these credentials may not read either, the answer is no:
+        no declaration of a table would change what the server says.
 
         Args:
             namespace: the database, of one of whose tables the server has said so.

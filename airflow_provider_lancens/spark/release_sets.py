@@ -150,15 +150,15 @@ class ReleaseTags:
                 _log.warning("release set %s: %s", self.target.id, error)
         self.tag_release(latest)
 
-    def remove_older(self, latest: LanceDataset, keep: int) -> None:
+    def remove_older(self, latest: LanceDataset, keep_releases: int) -> None:
         """Remove the tags of all releases but the last ones; what fails is logged, and tried again next time.
 
         Args:
             latest: the newest version of the release set.
-            keep: how many releases keep their tags.
+            keep_releases: how many releases keep their tags.
         """
         releases = self._releases(latest)
-        for number in sorted(releases)[:-keep]:
+        for number in sorted(releases)[:-keep_releases]:
             removed = [self._remove_of_member(number, table) for table in self._members(releases[number])]
             if all(removed):
                 # Last, so that an interrupted removal is repeated.
@@ -227,7 +227,7 @@ def move_release_set(
     *,
     expected_version: int | None = None,
     allow_older: bool = False,
-    keep: int = DEFAULT_KEEP,
+    keep_releases: int = DEFAULT_KEEP,
     key: str | None = None,
     execution_id: str | None = None,
 ) -> ReleaseResult:
@@ -243,7 +243,7 @@ def move_release_set(
         tables: the version of each table, by identifier. Tables that are missing no longer belong to the set.
         expected_version: the version that the release set must have; 0 if it must be new. None allows any.
         allow_older: whether a table may go back to an older version than that of the last release.
-        keep: how many releases keep their versions from clean-ups, at least one.
+        keep_releases: how many releases keep their versions from clean-ups, at least one.
         key: the same for all tries of one release; None makes each call a new one.
         execution_id: the same for all tries of one execution; for others of the same key, the outcome is
             ``skipped``.
@@ -260,7 +260,7 @@ def move_release_set(
             meanwhile.
         InvalidTableStateError: (19) the table isn't a release set.
     """
-    members = _parsed(tables, keep)
+    members = _parsed(tables, keep_releases)
     fingerprint = json.dumps(members, sort_keys=True)
     identity = WriteIdentity(key, fingerprint, "skip", execution_id)
     with resolved_table(namespace, release_set) as target:
@@ -277,7 +277,7 @@ def move_release_set(
         result = write_rows(MemberRows(members), context)
         released = target.open(result.version or 0)
         tags.tag_release(released)
-        tags.remove_older(released, keep)
+        tags.remove_older(released, keep_releases)
     _log.info("release set %s: version %d has %s", result.table, result.version, members)
     return _result(result, members)
 
@@ -332,9 +332,11 @@ def _earlier_release(lookup: KeyLookup, earlier: KeyedCommit) -> WriteResult:
     return result
 
 
-def _parsed(tables: Mapping[str, int], keep: int) -> dict[str, int]:
-    if not is_whole_number(keep, at_least=1):
-        raise spec_errors.InvalidInputError(f"keep: expected a whole number of at least 1, got {keep!r}")
+def _parsed(tables: Mapping[str, int], keep_releases: int) -> dict[str, int]:
+    if not is_whole_number(keep_releases, at_least=1):
+        raise spec_errors.InvalidInputError(
+            f"keep_releases: expected a whole number of at least 1, got {keep_releases!r}"
+        )
     if not tables:
         raise spec_errors.InvalidInputError("tables: expected at least one table with its version, got none")
     members: dict[str, int] = {}
@@ -434,7 +436,7 @@ class ReleaseSet:
                 tables,
                 expected_version=expected_version,
                 allow_older=allow_older,
-                keep=keep_releases,
+                keep_releases=keep_releases,
                 key=identity.key,
                 execution_id=identity.execution_id,
             )

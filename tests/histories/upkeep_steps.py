@@ -64,7 +64,7 @@ def maintain(work: Work, chance: random.Random) -> State:
 def release(work: Work, chance: random.Random) -> State:
     """Make a version that of a release set, which keeps it from clean-ups."""
     version, keep = chance.choice(work.known_versions()), chance.choice((1, 2, 3))
-    named: dict[str, Any] = {"keep": keep, "allow_older": True}
+    named: dict[str, Any] = {"keep_releases": keep, "allow_older": True}
     if chance.random() < 0.5:
         named["expected_version"] = work.releases[-1][0] if work.releases else 0
     members = {work.table.id: version}

@@ -74,7 +74,7 @@ _SDK_ERRORS: ErrorMap = {
 }
 _ADVICE: Mapping[type[LanceNamespaceError], str] = {
     PermissionDeniedError: "grant it to these credentials, in IAM and Lake Formation; to those without "
-    "rights on all of them, AWS says this of a database or a table that does not exist, too",
+    "permissions on all of them, AWS says this of a database or a table that does not exist, too",
     UnauthenticatedError: "check 'access_key_id', 'secret_access_key' and 'session_token', or the SDK's "
     "default credential chain if they are not set",
     ServiceUnavailableError: "check 'endpoint' and 'region', and that the service is reachable from here",

@@ -1,4 +1,4 @@
-"""Who may read what on the Lance page: a second API server, whose users have passwords and less rights."""
+"""Who may read what on the Lance page: a second API server, whose users have passwords and fewer rights."""
 
 import json
 import os

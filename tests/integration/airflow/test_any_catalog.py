@@ -148,12 +148,12 @@ def test_the_page_shows_databases_tables_and_versions(lake: str, table: str, run
     ]
 
 
-def test_the_doctor_tries_the_rights_and_leaves_nothing(lake: str, table: str) -> None:
+def test_the_doctor_tries_the_permissions_and_leaves_nothing(lake: str, table: str) -> None:
     found = list(diagnose(lake, [table]))
 
     worst = {finding.subject: finding.level for finding in found if finding.level == "problem"}
     assert worst.keys() <= {"triggerer"}
-    assert [finding.level for finding in found if finding.subject == "rights"] == ["ok", "ok"]
+    assert [finding.level for finding in found if finding.subject == "permissions"] == ["ok", "ok"]
     assert next(f.text for f in found if f.subject == f"table {table}").endswith("consistent")
     assert LanceHook(lake).catalog().list_databases() == ["sales"]
 

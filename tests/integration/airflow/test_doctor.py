@@ -50,7 +50,7 @@ def databases_below(root: Path, conn_id: str, parent: list[str]) -> list[str]:
         ("hms4", "lance_hive3", ["hive"], "supported: tables"),
     ],
 )
-def test_rights_are_tried_and_nothing_is_left(
+def test_permissions_are_tried_and_nothing_is_left(
     request: pytest.FixtureRequest,
     connect: Connect,
     tmp_path: Path,
@@ -66,7 +66,7 @@ def test_rights_are_tried_and_nothing_is_left(
 
     [(level, text)] = of("metastore", found)
     assert (level, uri in text, "answers in" in text) == ("ok", True, True)
-    assert [level for level, _ in of("rights", found)] == ["ok", "ok"]
+    assert [level for level, _ in of("permissions", found)] == ["ok", "ok"]
     assert of("compare-and-set", found)[0][1].startswith(compare_and_set)
     assert [level for level, _ in of("storage", found)] == ["ok"] * 5
     assert of("clock", found) == [("ok", "this machine and the storage agree on the time")]
@@ -83,8 +83,8 @@ def test_a_missing_right_is_named(glue: GlueDouble, connect: Connect, tmp_path: 
     with glue.faults.on("CreateTable", DENIED):
         found = list(diagnose(conn_id))
 
-    assert of("rights", found)[0][0] == "ok"
-    [_, (level, text)] = of("rights", found)
+    assert of("permissions", found)[0][0] == "ok"
+    [_, (level, text)] = of("permissions", found)
     assert level == "problem"
     assert "cannot create table" in text
     assert "grant it to these credentials" in text
@@ -96,7 +96,7 @@ def test_nothing_is_tried_if_only_reading_is_allowed(lake: str, tmp_path: Path) 
     found = list(diagnose(lake, read_only=True))
 
     assert of("metastore", found)[0][0] == "ok"
-    assert not of("rights", found)
+    assert not of("permissions", found)
     assert not list(tmp_path.iterdir())
 
 

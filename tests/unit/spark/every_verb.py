@@ -14,7 +14,7 @@ import pyarrow as pa
 from lance.fragment import write_fragments
 from lance_namespace.errors import TableNotFoundError
 
-from airflow_provider_lancens.doctor.checks import check_rights, check_tables
+from airflow_provider_lancens.doctor.checks import check_permissions, check_tables
 from airflow_provider_lancens.identifiers import NamespaceId, TableId
 from airflow_provider_lancens.namespace.config import Properties, StorageConfig
 from airflow_provider_lancens.namespace.metastore_protocol import Namespace
@@ -257,8 +257,8 @@ def poll(lake: Lake) -> object:
 
 
 def doctor(lake: Lake) -> object:
-    rights = check_rights(lake.hook) if lake.storage else ()
-    return [*rights, *check_tables(lake.hook, NAME)]
+    permissions = check_permissions(lake.hook) if lake.storage else ()
+    return [*permissions, *check_tables(lake.hook, NAME)]
 
 
 def cascade(lake: Lake) -> object:
@@ -378,7 +378,7 @@ WRITES: Mapping[str, Verb] = {
     "move tag": request("update_table_tag", tag="reader", version=3),
     "delete tag": request("delete_table_tag", tag="reader"),
     "move release set": lambda lake: move_release_set(
-        lake.namespace, RELEASES, {NAME: 5}, keep=1, key=lake.key
+        lake.namespace, RELEASES, {NAME: 5}, keep_releases=1, key=lake.key
     ),
     "tag": request("create_table_tag", tag="mine", version=3),
     "branch": request("create_table_branch", name="b"),

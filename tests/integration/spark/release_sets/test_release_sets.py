@@ -44,7 +44,8 @@ spec = NamespaceSpec("airflow_provider_lancens.namespace.Hive2Namespace", {"uri"
 while True:
     for version in range(1, int(number) + 1):
         try:
-            move_release_set(spec, release_set, dict.fromkeys(tables, version), allow_older=True, keep=100)
+            members = dict.fromkeys(tables, version)
+            move_release_set(spec, release_set, members, allow_older=True, keep_releases=100)
         except ConcurrentModificationError:
             pass
 """
@@ -248,7 +249,7 @@ def test_releases_at_the_same_time_are_never_mixed(shop: Shop) -> None:
     def release(_: int) -> None:
         for version in range(1, 4):
             with suppress(ConcurrentModificationError):
-                shop.release(version, allow_older=True, keep=100)
+                shop.release(version, allow_older=True, keep_releases=100)
 
     with ThreadPoolExecutor(5) as pool:
         reader = pool.submit(read)

@@ -30,5 +30,5 @@ def test_tables_without_a_version_each_are_refused(tables: Any, message: str) ->
 
 @pytest.mark.parametrize("keep", [0, True, 1.5])
 def test_an_invalid_number_of_releases_to_keep_is_refused(keep: Any) -> None:
-    with pytest.raises(InvalidInputError, match="keep: expected a whole number of at least 1"):
-        move_release_set(NOWHERE, "shop$daily", {"a$b": 1}, keep=keep)
+    with pytest.raises(InvalidInputError, match="keep_releases: expected a whole number of at least 1"):
+        move_release_set(NOWHERE, "shop$daily", {"a$b": 1}, keep_releases=keep)
