@@ -140,10 +140,10 @@ def authority_property(authority: str | None, properties: Mapping[str, str] | No
     Raises:
         InvalidInputError: (13) it is anything else, or the properties have it too.
     """
-    from airflow_provider_lancens.namespace.table_properties import MANAGED_BY
-
     if authority is None:
         return {}
+    from airflow_provider_lancens.namespace.table_properties import MANAGED_BY
+
     check_choice("version_authority", authority, tuple(VERSION_AUTHORITIES))
     if MANAGED_BY in (properties or {}):
         _refuse(f"version_authority: not allowed with properties[{MANAGED_BY!r}], which is the same")
