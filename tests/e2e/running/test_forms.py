@@ -22,6 +22,8 @@ SECRETS = ["password"]
 if AIRFLOW_V_3_2_PLUS:  # older versions don't mask fields of the extra
     SECRETS.append("element_storage.secret_access_key")
 
+LANCE = "Lance (folder, REST or another catalog)"
+
 pytestmark = [pytest.mark.thorough, needs_chromium]
 
 
@@ -77,7 +79,9 @@ def silent_port() -> int:
 
 
 @pytest.fixture
-def green(metastore: MetastoreServer, hms4: MetastoreServer, glue: GlueDouble) -> dict[str, FilledForm]:
+def green(
+    metastore: MetastoreServer, hms4: MetastoreServer, glue: GlueDouble, tmp_path: Path
+) -> dict[str, FilledForm]:
     """Forms of working connections, by connection type."""
     keys = {"login": glue.properties["access_key_id"], "password": glue.properties["secret_access_key"]}
     there = {"region": REGION, "endpoint": glue.endpoint, "root": "s3://bucket/lake"}
@@ -99,6 +103,16 @@ def green(metastore: MetastoreServer, hms4: MetastoreServer, glue: GlueDouble) -
         "lance_glue": FilledForm(
             "lance_glue", "Lance (AWS Glue)", keys, there, "AWS Glue Data Catalog, catalog"
         ),
+        "lance": FilledForm(
+            "lance",
+            LANCE,
+            extra={
+                "impl": "dir",
+                "root": str(tmp_path / "lake"),
+                "secret_properties": '{"any": "hush-hush"}',
+            },
+            says="Namespaces: none",
+        ),
     }
 
 
@@ -119,6 +133,13 @@ def red(silent_port: int, metastore: MetastoreServer) -> dict[str, FilledForm]:
             says="connection type lance_hive2",
         ),
         "lance_glue": FilledForm("lance_glue", "Lance (AWS Glue)", keys, there, "SERVICE_UNAVAILABLE"),
+        "lance": FilledForm(
+            "lance",
+            LANCE,
+            {"host": f"http://{nowhere}", "password": "hush-hush"},
+            {"impl": "rest"},
+            "SERVICE_UNAVAILABLE",
+        ),
     }
 
 
@@ -160,6 +181,8 @@ def press_test(page: Any, conn_id: str) -> dict[str, Any]:
     [
         ("lance_hive2", "green"),
         ("lance_glue", "red"),
+        ("lance", "green"),
+        ("lance", "red"),
         pytest.param("lance_hive3", "green", marks=pytest.mark.long),
         pytest.param("lance_hive2", "red", marks=pytest.mark.long),
         pytest.param("lance_hive3", "red", marks=pytest.mark.long),
@@ -172,7 +195,8 @@ def test_a_form_is_filled_saved_and_tested(
     form: FilledForm = request.getfixturevalue(color)[conn_type]
     conn_id = f"{conn_type}_{color}"
     dialog = fill(page, conn_id, form)
-    for name in ("url_schema", *(["host", "port"] if conn_type == "lance_glue" else [])):
+    hidden = {"lance_glue": ["host", "port"], "lance": ["port", "login"]}.get(conn_type, [])
+    for name in ("url_schema", *hidden):
         assert dialog.locator(f"[name={name}]").count() == 0
     for secret in SECRETS:
         assert dialog.locator(f"[name='{secret}']").get_attribute("type") == "password"
