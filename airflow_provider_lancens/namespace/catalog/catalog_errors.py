@@ -7,7 +7,7 @@ with a body of the specification: a proxy's ``401 Unauthorized`` becomes an inte
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.lance_errors import specified_error
@@ -34,10 +34,18 @@ _CODES_BY_TEXT = {
     r"(?:Namespace|Database|Schema|Catalog)\b.* already exists": "NAMESPACE_ALREADY_EXISTS",
     r"(?:Namespace|Database|Schema|Catalog)\b.* (?:does not exist|not found)": "NAMESPACE_NOT_FOUND",
     r"(?:Namespace|Database|Schema|Catalog)\b.* (?:is )?not empty": "NAMESPACE_NOT_EMPTY",
+    r"Cannot drop non-empty (?:namespace|database|schema|catalog)\b": "NAMESPACE_NOT_EMPTY",
 }
-"""How classes that raise a ValueError for everything, as lance-namespace-impls does, say what is wrong."""
-_NO_CONNECTION = re.compile(r"Connect|Timeout|Transport|Unavailable|MaxRetry")
-"""Names of the errors of clients whose server doesn't answer, such as Thrift's TTransportException."""
+"""How classes that raise a ValueError or a RuntimeError for everything, as those of lance-namespace-impls do,
+say what is wrong."""
+_CODES_BY_NAME = {
+    r"Connect|Timeout|Transport|Unavailable|MaxRetry": "SERVICE_UNAVAILABLE",
+    r"AccessDenied": "PERMISSION_DENIED",
+    r"Throttl|TooManyRequests": "THROTTLING",
+    r"UnrecognizedClient|ExpiredToken|InvalidSignature|NoCredentials": "UNAUTHENTICATED",
+}
+"""Names of errors of clients, such as Thrift's TTransportException, and of AWS's services."""
+_AWS_ERROR = re.compile(r"An error occurred \((\w+)\) when calling")
 _REQUEST_ERROR = re.compile(r"reqwest::Error \{.*", re.DOTALL)
 _QUOTED = re.compile(r'"([^"]+)"')
 _NOT_SUPPORTED = re.compile(r"Internal error: Not supported: ")
@@ -107,12 +115,20 @@ def catalog_error(
 
 
 def _code_of_a_class(error: BaseException) -> str | None:
-    if _NO_CONNECTION.search(type(error).__name__):
-        return "SERVICE_UNAVAILABLE"
-    if not isinstance(error, ValueError | LookupError):
-        return None
-    found = (code for text, code in _CODES_BY_TEXT.items() if re.match(text, str(error), re.DOTALL))
-    return next(found, None)
+    if isinstance(error, ValueError | LookupError | RuntimeError):
+        for text, code in _CODES_BY_TEXT.items():
+            if re.match(text, str(error), re.DOTALL):
+                return code
+    names = " ".join(_names(error))
+    return next((code for name, code in _CODES_BY_NAME.items() if re.search(name, names)), None)
+
+
+def _names(error: BaseException | None) -> Iterator[str]:
+    """Yield the names of an error and of those that it was raised for, which a class may have wrapped."""
+    while error is not None:
+        yield type(error).__name__
+        yield from _AWS_ERROR.findall(str(error))
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
 
 
 def cause_of(error: BaseException, secrets: Collection[str]) -> BaseException | None:

@@ -15,8 +15,6 @@ from lance_namespace.errors import LanceNamespaceError
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace import CatalogNamespace
 
-NOBODY = "thrift://127.0.0.1:1"
-
 
 def outcome(step: Callable[[], Any]) -> Any:
     """What a step returns, or the code of its error."""
@@ -26,9 +24,19 @@ def outcome(step: Callable[[], Any]) -> Any:
         return {"code": int(error.code), "message": str(error)}
 
 
-def main(impl: str, uri: str, root: str, *database: str) -> None:
-    """Create, write, poll and drop a table in a database."""
-    catalog = CatalogNamespace(impl=impl, uri=uri, root=root)
+def main(impl: str, properties: str, unreachable: str, root: str, *database: str) -> None:
+    """Create, write, poll and drop a table in a database.
+
+    Args:
+        impl: the class.
+        properties: of the catalog, as JSON.
+        unreachable: those that differ where no server answers, as JSON.
+        root: the folder of the tables.
+        database: the levels of the database's name.
+    """
+    given: dict[str, str] = {**json.loads(properties), "root": root}
+    catalog = CatalogNamespace(impl=impl, **given)
+    place = {"location": f"{root}/{database[-1]}.db"}  # the class for Glue doesn't use the root
     db, orders, missing = [*database], TableId((*database, "orders")), TableId((*database, "nothing"))
 
     def write() -> int:
@@ -37,7 +45,7 @@ def main(impl: str, uri: str, root: str, *database: str) -> None:
 
     steps: dict[str, Callable[[], Any]] = {
         "test": lambda: catalog.server_info().summary,
-        "create": lambda: catalog.create_namespace({"id": db}) and True,
+        "create": lambda: catalog.create_namespace({"id": db, "properties": place}) and True,
         "create again": lambda: catalog.create_namespace({"id": db}),
         "declare": lambda: str(catalog.declare_table({"id": [*orders.parts]}).location),
         "declare again": lambda: catalog.declare_table({"id": [*orders.parts]}),
@@ -52,9 +60,9 @@ def main(impl: str, uri: str, root: str, *database: str) -> None:
         "drop database": lambda: catalog.drop_namespace({"id": db}),
         "deregister": lambda: catalog.deregister_table({"id": [*orders.parts]}) and True,
         "drop": lambda: catalog.drop_namespace({"id": db}) and True,
-        "unreachable": lambda: CatalogNamespace(impl=impl, uri="thrift://127.0.0.1:1").list_tables(
-            {"id": db}
-        ),
+        "unreachable": lambda: CatalogNamespace(
+            impl=impl, **{**given, **json.loads(unreachable)}
+        ).list_tables({"id": db}),
     }
     sys.stdout.write(f"{json.dumps({name: outcome(step) for name, step in steps.items()})}\n")
 

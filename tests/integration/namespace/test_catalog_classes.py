@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 
 from airflow_provider_lancens.embedded import MetastoreServer
 from tests.servers.cache import made_once
+from tests.servers.glue_double import GlueDouble
 from tests.servers.peer import VERSION
 
 TREE = Path(__file__).parents[3]
@@ -28,7 +30,7 @@ def install(folder: Path) -> None:
     uv = shutil.which("uv")
     assert uv, "No uv in PATH: it comes with the development environment."
     wanted = [f"{name}=={version(name)}" for name in PACKAGES]
-    package = f"lance-namespace-impls[hive2,hive3]=={VERSION}"
+    package = f"lance-namespace-impls[glue,hive2,hive3]=={VERSION}"
     for command in (
         [uv, "venv", "--quiet", "--python", sys.executable, folder],
         [uv, "pip", "install", "--quiet", "--python", folder, package, *wanted],
@@ -36,14 +38,48 @@ def install(folder: Path) -> None:
         subprocess.run(command, check=True, timeout=600)
 
 
+NOBODY = "127.0.0.1:1"
+
+
+def on_hive(request: pytest.FixtureRequest) -> tuple[dict[str, str], dict[str, str]]:
+    server: MetastoreServer = request.getfixturevalue("hms3")
+    return {"uri": server.uri}, {"uri": f"thrift://{NOBODY}"}
+
+
+def on_glue(request: pytest.FixtureRequest) -> tuple[dict[str, str], dict[str, str]]:
+    double: GlueDouble = request.getfixturevalue("glue")
+    names = ("region", "endpoint", "access_key_id", "secret_access_key")
+    own = {f"property.{name}": double.properties[name] for name in names}
+    return own, {"property.endpoint": f"http://{NOBODY}", "property.max_retries": "1"}
+
+
 @pytest.mark.parametrize(
-    ("kind", "parents"), [("hive2.Hive2Namespace", []), ("hive3.Hive3Namespace", ["hive"])]
+    ("kind", "server", "parents"),
+    [
+        ("hive2.Hive2Namespace", on_hive, []),
+        ("hive3.Hive3Namespace", on_hive, ["hive"]),
+        ("glue.GlueNamespace", on_glue, []),
+    ],
 )
 def test_a_class_of_lance_namespace_impls_is_a_catalog(
-    hms3: MetastoreServer, database: str, tmp_path: Path, kind: str, parents: list[str]
+    request: pytest.FixtureRequest,
+    database: str,
+    tmp_path: Path,
+    kind: str,
+    server: Callable[[pytest.FixtureRequest], tuple[dict[str, str], dict[str, str]]],
+    parents: list[str],
 ) -> None:
-    python = made_once(f"catalog-classes-{VERSION}-{version('pylance')}", install) / "bin" / "python"
-    command = [python, WORKER, f"lance_namespace_impls.{kind}", hms3.uri, tmp_path, *parents, database]
+    environment = made_once(f"catalog-classes-with-glue-{VERSION}-{version('pylance')}", install)
+    properties = [json.dumps(one) for one in server(request)]
+    command = [
+        environment / "bin" / "python",
+        WORKER,
+        f"lance_namespace_impls.{kind}",
+        *properties,
+        tmp_path,
+        *parents,
+        database,
+    ]
     run = subprocess.run(
         [str(part) for part in command],
         capture_output=True,

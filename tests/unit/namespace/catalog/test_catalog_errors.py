@@ -96,6 +96,20 @@ def test_an_operation_that_a_catalog_has_not_says_what_to_do() -> None:
     assert "declare a table of the new name" in str(error)
 
 
+def wrapped(cause: Exception) -> Exception:
+    """An error as the class for Glue raises it in place of another one."""
+    error = RuntimeError(f"Failed to list tables: {cause}")
+    error.__context__ = cause
+    return error
+
+
+def refused(code: str) -> Exception:
+    """An error of botocore."""
+    return type("ClientError", (Exception,), {})(
+        f"An error occurred ({code}) when calling the GetTables operation: no"
+    )
+
+
 @pytest.mark.parametrize(
     ("error", "code"),
     [
@@ -104,6 +118,14 @@ def test_an_operation_that_a_catalog_has_not_says_what_to_do() -> None:
         (ValueError("Namespace ['db'] does not exist"), ErrorCode.NAMESPACE_NOT_FOUND),
         (ValueError("Namespace ['db'] already exists"), ErrorCode.NAMESPACE_ALREADY_EXISTS),
         (ValueError("Namespace ['db'] is not empty"), ErrorCode.NAMESPACE_NOT_EMPTY),
+        (RuntimeError("Table does not exist: db.t"), ErrorCode.TABLE_NOT_FOUND),
+        (RuntimeError("Table already exists: db.t"), ErrorCode.TABLE_ALREADY_EXISTS),
+        (RuntimeError("Namespace does not exist: db"), ErrorCode.NAMESPACE_NOT_FOUND),
+        (RuntimeError("Cannot drop non-empty namespace: db"), ErrorCode.NAMESPACE_NOT_EMPTY),
+        (wrapped(type("EndpointConnectionError", (Exception,), {})("no")), ErrorCode.SERVICE_UNAVAILABLE),
+        (wrapped(refused("AccessDeniedException")), ErrorCode.PERMISSION_DENIED),
+        (wrapped(refused("ThrottlingException")), ErrorCode.THROTTLING),
+        (wrapped(refused("UnrecognizedClientException")), ErrorCode.UNAUTHENTICATED),
         (ConnectionRefusedError("no"), ErrorCode.SERVICE_UNAVAILABLE),
         (type("TTransportException", (Exception,), {})("no"), ErrorCode.SERVICE_UNAVAILABLE),
     ],
