@@ -21,6 +21,7 @@ from airflow_provider_lancens.spark.maintenance.maintenance_options import (
     DEFAULT_AGE,
     DEFAULT_ORPHAN_AGE,
     DEFAULT_SEGMENTS,
+    IF_INDEX_EXISTS,
 )
 from airflow_provider_lancens.spark.options import (
     VERSION_AUTHORITIES,
@@ -33,6 +34,7 @@ from airflow_provider_lancens.spark.options import (
     WriteIdentity,
     WriteRequest,
     check_choice,
+    check_positive,
 )
 
 if TYPE_CHECKING:
@@ -1179,20 +1181,20 @@ class Table:
             ServiceUnavailableError: (17) the storage or the metastore failed.
             InvalidTableStateError: (19) a direct writer bypassed the metastore that decides the versions.
         """
-        from airflow_provider_lancens.spark.maintenance import Thresholds
+        from airflow_provider_lancens.spark.maintenance import IndexSpec, Thresholds
         from airflow_provider_lancens.spark.maintenance.index import build_index
 
+        check_choice("if_exists", if_exists, IF_INDEX_EXISTS)
         with _invalid_arguments():
+            check_positive("segments", segments)
+            spec = IndexSpec(column, index_type, name or "", index_options or {})
             when = _options(Thresholds, thresholds)
         return build_index(
             self._spark,
             self.lake.source,
             self._table,
-            column,
-            index_type,
-            name=name,
+            spec,
             if_exists=if_exists,
-            options=index_options,
             segments=segments,
             thresholds=when,
         )

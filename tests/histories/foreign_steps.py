@@ -9,12 +9,12 @@ from typing import Any
 import lance
 import pyarrow as pa
 
-from airflow_provider_lancens.spark.maintenance.index import build_index
 from airflow_provider_lancens.spark.maintenance.table_state import has_old_values
 from tests.histories.model import TYPES, State
 from tests.histories.own_steps import BASE, INDEX_TYPES, Step
 from tests.histories.values import condition, value
 from tests.histories.work import Work
+from tests.support.indices import build_index
 
 _KINDS = {one.replace("_", ""): one for kinds in INDEX_TYPES.values() for one in kinds}
 """The types of indices, as Lance describes them."""

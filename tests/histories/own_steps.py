@@ -17,7 +17,6 @@ from airflow_provider_lancens.spark.commit.delete import delete_rows
 from airflow_provider_lancens.spark.compute.compute_column import compute_column
 from airflow_provider_lancens.spark.maintenance.clean_up import clean_up_versions
 from airflow_provider_lancens.spark.maintenance.compact import compact_table
-from airflow_provider_lancens.spark.maintenance.index import build_index
 from airflow_provider_lancens.spark.maintenance.restore import restore_version
 from airflow_provider_lancens.spark.publish import discard_version, publish_version
 from airflow_provider_lancens.spark.schema import add_columns, alter_columns, drop_columns
@@ -26,6 +25,7 @@ from tests.histories.model import NUMBERS, Column, Row, State
 from tests.histories.values import Condition, condition
 from tests.histories.work import Staged, Work
 from tests.support.bookmarks import delete_bookmark, move_bookmark
+from tests.support.indices import build_index
 from tests.support.writes import write_files, write_table
 
 Step = Callable[[Work, random.Random], State | None]

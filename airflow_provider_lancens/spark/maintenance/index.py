@@ -22,7 +22,6 @@ from airflow_provider_lancens.namespace.storage.missing_files import example_of
 from airflow_provider_lancens.spark.maintenance.maintenance_options import (
     DEFAULT_MAX_DELETED_SHARE,
     DEFAULT_SEGMENTS,
-    IF_INDEX_EXISTS,
     METRICS,
     QUANTIZER_BITS,
     TEXT_TYPE,
@@ -44,7 +43,6 @@ from airflow_provider_lancens.spark.maintenance.table_state import (
     stored_segments,
 )
 from airflow_provider_lancens.spark.observed import observed
-from airflow_provider_lancens.spark.options import check_positive
 from airflow_provider_lancens.spark.results import IndexResult, elapsed
 from airflow_provider_lancens.spark.storage_failures import storage_failures
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
@@ -364,13 +362,10 @@ def build_index(
     spark: Spark,
     namespace: NamespaceSpec | LanceNamespace,
     table: TableId | str,
-    column: str,
-    index_type: str,
+    spec: IndexSpec,
     *,
-    name: str | None = None,
     if_exists: IfIndexExists = "skip",
     segments: int = DEFAULT_SEGMENTS,
-    options: Mapping[str, Any] | None = None,
     thresholds: Thresholds | None = None,
 ) -> IndexResult:
     """Build an index over all rows of a table, in one commit.
@@ -378,12 +373,10 @@ def build_index(
     Rows that others append meanwhile aren't in it, but queries find them: Lance also searches rows that an
     index doesn't cover. A driver that dies leaves unreferenced files.
 
-    `spark` is the session, or a function that starts one, called only if there is work; `options` are of
-    the type, such as ``metric`` and ``num_partitions``. See `Table.create_index` for the other arguments and
-    errors.
+    `spark` is the session, or a function that starts one, called only if there is work. See
+    `Table.create_index` for the other arguments and errors.
     """
     started = time.monotonic()
-    spec = _checked(column, index_type, name, if_exists, segments, options or {})
     reason = ""
     with resolved_table(namespace, table) as target:
         if thresholds is not None and thresholds.max_unindexed_share is not None:
@@ -470,18 +463,6 @@ class SegmentTask:
                 fragment_ids=list(self.fragment_ids),
                 **self.shared,
             )
-
-
-def _checked(
-    column: str, index_type: str, name: str | None, if_exists: str, segments: int, options: Mapping[str, Any]
-) -> IndexSpec:
-    if if_exists not in IF_INDEX_EXISTS:
-        raise spec_errors.InvalidInputError(f"if_exists={if_exists!r}; allowed: {', '.join(IF_INDEX_EXISTS)}")
-    try:
-        check_positive("segments", segments)
-        return IndexSpec(column, index_type, name or "", options)
-    except ValueError as error:
-        raise spec_errors.InvalidInputError(str(error)) from error
 
 
 def _what_to_build(

@@ -208,12 +208,9 @@ class _Maintenance:
             spark=self.spark,
             namespace=self.namespace,
             table=self.table,
-            column=spec.column,
-            index_type=spec.index_type,
-            name=spec.name,
+            spec=spec,
             if_exists="replace" if rebuild else "extend",
             segments=self.plan.segments,
-            options=spec.options,
         )
 
     def _clean_up(self, state: TableState, decision: Decision) -> ExpireResult:

@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 
 from airflow_provider_lancens.spark import IndexResult, NamespaceSpec
 from airflow_provider_lancens.spark.maintenance import measure_recall
-from airflow_provider_lancens.spark.maintenance.index import build_index
 from tests.support.benchmark_sizes import SCALE
+from tests.support.indices import build_index
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]
 

@@ -27,7 +27,7 @@ from airflow_provider_lancens.spark.keys.on_existing_key import find_write
 from airflow_provider_lancens.spark.maintenance import CompactionOptions, IndexSpec, Thresholds
 from airflow_provider_lancens.spark.maintenance.clean_up import clean_up_versions
 from airflow_provider_lancens.spark.maintenance.compact import compact_table
-from airflow_provider_lancens.spark.maintenance.index import build_index, drop_index
+from airflow_provider_lancens.spark.maintenance.index import drop_index
 from airflow_provider_lancens.spark.maintenance.maintain import maintain_table
 from airflow_provider_lancens.spark.maintenance.maintenance_options import MaintenancePlan
 from airflow_provider_lancens.spark.maintenance.orphans import remove_orphans
@@ -48,6 +48,7 @@ from tests.support.bookmarks import (
     list_bookmarks,
     move_bookmark,
 )
+from tests.support.indices import build_index
 from tests.support.reads import read_table
 from tests.support.writes import write_files, write_table
 from tests.unit.spark.commit.memory_lake import MemoryMetastore, MemoryNamespace

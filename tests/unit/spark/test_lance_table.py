@@ -410,6 +410,23 @@ def test_indices_are_listed_and_dropped_without_spark(orders: Table) -> None:
         orders.drop_index("id_idx")
 
 
+@pytest.mark.parametrize(
+    ("index_type", "arguments", "message"),
+    [
+        ("TREE", {}, "index_type='TREE'; allowed: BTREE"),
+        ("BTREE", {"if_exists": "maybe"}, "if_exists: expected one of skip, extend, replace, fail"),
+        ("BTREE", {"segments": 0}, "segments: .*at least 1"),
+        ("BTREE", {"index_options": {"metric": "l2"}}, "not an option of BTREE"),
+        ("IVF_PQ", {"index_options": {"num_bits": 6}}, r"options\['num_bits'\]=6; allowed: 8, 4"),
+    ],
+)
+def test_a_wrong_argument_of_an_index_is_named(
+    orders: Table, index_type: str, arguments: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        orders.create_index("id", index_type, **arguments)
+
+
 def test_old_versions_and_orphans_are_removed_without_spark(orders: Table) -> None:
     looked = orders.expire_versions(older_than=timedelta(0), dry_run=True)
     removed = orders.expire_versions(older_than=timedelta(0))

@@ -8,8 +8,8 @@ from lance_namespace.errors import ConcurrentModificationError
 from airflow_provider_lancens.spark import TableLayout
 from airflow_provider_lancens.spark.compute.compute_column import ColumnRun
 from airflow_provider_lancens.spark.maintenance.compact import compact_table
-from airflow_provider_lancens.spark.maintenance.index import build_index
 from tests.support.computed_tables import Meanwhile, compute, expected, fill, values
+from tests.support.indices import build_index
 from tests.support.maintained_tables import Maintained, rows
 from tests.support.writes import write_table
 

@@ -10,10 +10,10 @@ import pytest
 from airflow_provider_lancens.spark.commit.delete import delete_rows
 from airflow_provider_lancens.spark.maintenance import IndexSpec, Thresholds, compact, index
 from airflow_provider_lancens.spark.maintenance.compact import compact_table
-from airflow_provider_lancens.spark.maintenance.index import build_index
 from airflow_provider_lancens.spark.maintenance.maintain import maintain_table
 from airflow_provider_lancens.spark.maintenance.maintenance_options import MaintenancePlan
 from tests.integration.spark.faults.orders_table import Orders
+from tests.support.indices import build_index
 
 KEY = "january"
 

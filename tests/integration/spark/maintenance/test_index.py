@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from airflow_provider_lancens.spark import IndexResult, TableLayout
 from airflow_provider_lancens.spark.maintenance import index, measure_recall
-from airflow_provider_lancens.spark.maintenance.index import build_index
 from airflow_provider_lancens.spark.maintenance.maintenance_options import SCALAR_TYPES, VECTOR_TYPES
+from tests.support.indices import build_index
 from tests.support.maintained_tables import (
     Maintained,
     Meanwhile,
@@ -169,16 +169,6 @@ def test_an_index_of_the_same_name_on_another_column_is_kept(stored: Maintained,
         ("words", "IVF_PQ", {}, InvalidInputError, "requires vectors, which TableLayout"),
         ("v", "IVF_PQ", {"options": {"num_sub_vectors": 5}}, InvalidInputError, r"is 5.*\[1, 2, 4, 8, 16\]"),
         ("v", "IVF_FLAT", {"options": {"num_partitions": 301}}, InvalidInputError, "602 rows.*there are 600"),
-        (
-            "v",
-            "IVF_PQ",
-            {"options": {"num_bits": 6}},
-            InvalidInputError,
-            r"options\['num_bits'\]=6; allowed: 8, 4",
-        ),
-        ("v", "TREE", {}, InvalidInputError, "index_type='TREE'; allowed: BTREE"),
-        ("v", "IVF_FLAT", {"if_exists": "maybe"}, InvalidInputError, "if_exists='maybe'; allowed: skip"),
-        ("v", "IVF_FLAT", {"segments": 0}, InvalidInputError, "segments: .*at least 1"),
     ],
 )
 def test_an_impossible_index_is_reported_and_nothing_is_committed(

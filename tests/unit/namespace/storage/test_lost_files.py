@@ -11,8 +11,8 @@ from lance_namespace.errors import ConcurrentModificationError, InvalidTableStat
 
 from airflow_provider_lancens import LanceCatalog, Table, connect
 from airflow_provider_lancens.namespace.storage.lost_files import lost_file_error
-from airflow_provider_lancens.spark.maintenance.index import build_index
 from tests.servers.s3_double import S3Double
+from tests.support.indices import build_index
 from tests.support.reads import read_table
 from tests.unit.spark.every_verb import NAME, SPARK, VERBS, Lake, Verb, collected, create, fill, request
 

@@ -14,12 +14,12 @@ from airflow_provider_lancens.doctor.checks import check_tables
 from airflow_provider_lancens.namespace.storage.missing_files import StoredVersions
 from airflow_provider_lancens.spark.maintenance import IndexSpec, Thresholds
 from airflow_provider_lancens.spark.maintenance.compact import compact_table
-from airflow_provider_lancens.spark.maintenance.index import build_index
 from airflow_provider_lancens.spark.maintenance.maintain import maintain_table
 from airflow_provider_lancens.spark.maintenance.maintenance_options import MaintenancePlan
 from airflow_provider_lancens.spark.maintenance.restore import check_files
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec
 from tests.servers.s3_double import S3Double
+from tests.support.indices import build_index
 from tests.unit.spark.every_verb import NAME, SPARK, Lake, create, fill
 from tests.unit.spark.indexed_rows import INDICES, NEW, OLD, column_of, found, rows_of, write_indexed
 
