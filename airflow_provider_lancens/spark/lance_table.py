@@ -241,9 +241,8 @@ class Table:
         from airflow_provider_lancens.spark.table_info import history_of
 
         with self._resolved() as target:
-            if self._at is None and target.latest_version() is None:
-                return []
-            return history_of(target, open_version(target, self._at), limit)
+            dataset = target.open_latest() if self._at is None else open_version(target, self._at)
+            return [] if dataset is None else history_of(target, dataset, limit)
 
     @_verb("reading the statistics of")
     def stats(self) -> TableStats:
@@ -1364,8 +1363,8 @@ class Table:
                     f"table {self.name}: max_age is not given, and the table has no property "
                     f"{EXPECTED_UPDATE!r} that says how often it gets new data"
                 )
-            version = target.latest_version() if self._at is None else self._at
-            found = freshness(self._table, target.open(version) if version else None, expected)
+            dataset = target.open_latest() if self._at is None else target.open(self._at)
+            found = freshness(self._table, dataset, expected)
             tell(target.namespace, Ended(found))
         if found.is_late and if_late == "fail":
             raise spec_errors.InvalidTableStateError(f"table {self.name}: {found.reason}")

@@ -36,12 +36,11 @@ def describe(hook: LanceHook, table: str) -> dict[str, Any]:
         property of the table says how often it gets new data.
     """
     with resolved_table(hook.get_reader(), table) as target:
-        version = target.latest_version()
-        newest = None if version is None else target.open(version)
+        newest = target.open_latest()
         return {
             "location": redact(target.dataset.location),
             "managed": target.dataset.version_authority is not None,
-            "version": version or 0,
+            "version": 0 if newest is None else newest.version,
             "fields": [] if newest is None else _fields(newest.schema),
             "freshness": _freshness(target, newest),
             "sample": sample_is_allowed(),
@@ -71,14 +70,13 @@ def sample(hook: LanceHook, table: str) -> dict[str, Any]:
             f"rows are not shown: the option {SAMPLE_OPTION} in section [{SAMPLE_SECTION}] is not True"
         )
     with resolved_table(hook.get_reader(), table) as target:
-        version = target.latest_version()
-        if version is None:
+        dataset = target.open_latest()
+        if dataset is None:
             return {"version": 0, "columns": [], "rows": []}
-        dataset = target.open(version)
         columns = [field.name for field in dataset.schema if not _is_binary(field.type)]
         read = dataset.scanner(columns=columns, limit=_SAMPLE_ROWS, batch_size=_SAMPLE_ROWS).to_table()
     rows = [[_text(value) for value in row.values()] for row in read.to_pylist()]
-    return {"version": version, "columns": columns, "rows": rows}
+    return {"version": dataset.version, "columns": columns, "rows": rows}
 
 
 def _fields(schema: pa.Schema) -> list[dict[str, Any]]:
@@ -99,10 +97,9 @@ def _freshness(target: ResolvedTable, newest: LanceDataset | None) -> dict[str, 
 
 def _indices(hook: LanceHook, table: str) -> list[dict[str, Any]]:
     with resolved_table(hook.get_reader(), table) as target:
-        version = target.latest_version()
-        if version is None:
+        dataset = target.open_latest()
+        if dataset is None:
             return []
-        dataset = target.open(version)
         rows = dataset.count_rows()
         return [_index(found, rows) for found in dataset.describe_indices()]
 

@@ -39,11 +39,11 @@ def list_versions(hook: LanceHook, table: str, before: int | None, limit: int) -
         bookmarks, whose versions aren't kept any more.
     """
     with resolved_table(hook.get_reader(), table) as target:
-        newest = target.latest_version()
+        newest = target.open_latest()
         if newest is None:
             return {"versions": [], "next": None, "expired": []}
         pages = _VersionPages(target, newest)
-        end = newest + 1 if before is None else min(before, newest + 1)
+        end = newest.version + 1 if before is None else min(before, newest.version + 1)
         entries = pages.page(end, limit)
         expired = pages.expired_bookmarks() if before is None else []
     more = len(entries) == limit and entries[-1]["version"] > 1
@@ -51,12 +51,12 @@ def list_versions(hook: LanceHook, table: str, before: int | None, limit: int) -
 
 
 class _VersionPages:
-    def __init__(self, target: ResolvedTable, newest: int) -> None:
+    def __init__(self, target: ResolvedTable, newest: LanceDataset) -> None:
         self._target = target
-        self._newest = target.open(newest)
+        self._newest = newest
         tags = list_tags(self._newest)
         self._tags = _by_version(tags)
-        self._bookmarks = bookmarks_of(tags, newest, target.dataset.manifests)
+        self._bookmarks = bookmarks_of(tags, newest.version, target.dataset.manifests)
 
     @cached_property
     def _stored(self) -> LanceDataset:

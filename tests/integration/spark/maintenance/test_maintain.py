@@ -173,7 +173,7 @@ def test_a_decision_costs_a_dozen_requests_at_any_size(
         )
         maintain_table(no_spark, on_glue.spec, on_glue.id, unlimited)
 
-        assert len([one for one in requests if "AWSGlue" in one]) == 3
+        assert len([one for one in requests if "AWSGlue" in one]) == 2
         assert len(requests) <= 12
         assert {one.partition(" ")[0] for one in requests} <= {"POST", "GET", "HEAD"}
 
