@@ -7,6 +7,7 @@ import logging
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
@@ -292,6 +293,7 @@ class HiveMetastore:
         if change is None:
             return TableUpdate(catalog_table, changed=False)
         limits.check_parameters(table, change.set)
+        as_read = deepcopy(raw)  # its columns are removed first, without what `expect` compares
         raw.parameters = change.applied_to(catalog_table.parameters)
         if change.location is not None:
             raw.sd.location = change.location
@@ -304,7 +306,7 @@ class HiveMetastore:
             if must_compare:
                 self._cas_probe.require(connection, table.namespace)
             if change.columns is not None:
-                _remove_columns(connection, table, raw, expect)
+                _remove_columns(connection, table, as_read, expect)
                 raw.sd.cols = converters.described(connection.dialect, change.columns)
             _alter(connection, table, raw, expect)
 
