@@ -73,6 +73,22 @@ def test_a_table_and_a_day_of_a_partitioned_table_come_to_lance(
     assert brought["events"] == [{"id": 2, "day": days[1].as_py()}]
 
 
+def test_months_of_a_partitioned_table_come_to_lance_and_a_corrected_one_again(
+    server: MetastoreServer, sales: HiveDatabase, environment: dict[str, str]
+) -> None:
+    days = pa.array(["2025-11-30", "2025-12-01", "2025-12-31", "2026-01-01"]).cast(pa.date32())
+    rows = pa.table({"id": pa.array([1, 2, 3, 4], pa.int64()), "day": days})
+    sales.create("events", rows, "parquet", ["day"])
+
+    for date in ("2025-12-01", "2025-11-01", "2025-12-01"):
+        configuration = {"logical_date": f"{date}T00:00:00+00:00"}
+        with dag_run(EXAMPLES / "bring_hive_months.py", configuration, environment) as run:
+            tasks = run.result()
+        assert {task["state"] for task in tasks.values()} == {"success"}, run.log
+
+    assert rows_of(server, "events")["events"] == rows.slice(0, 3).to_pylist()
+
+
 def test_a_database_that_is_killed_in_the_middle_is_continued(
     server: MetastoreServer, sales: HiveDatabase, environment: dict[str, str]
 ) -> None:
