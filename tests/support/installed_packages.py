@@ -141,6 +141,14 @@ def wheel_of_pyspark(wanted: str) -> Path:
     return made_once(f"{exact}-wheel", lambda folder: run_command(*build, folder))
 
 
+def pyspark_alone(wanted: str) -> Path:
+    """A folder with this PySpark, which is used instead of the installed one if it is in ``PYTHONPATH``."""
+    wheels = wheel_of_pyspark(wanted)  # first, since both are made under one lock
+    [built] = wheels.glob("*.whl")
+    install = (sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", built, "--target")
+    return made_once(f"pyspark=={wanted}", lambda folder: run_command(*install, folder))
+
+
 def _uv(*arguments: str | Path) -> None:
     run_command(sys.executable, "-m", "uv", *arguments)
 
