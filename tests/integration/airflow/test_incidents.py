@@ -170,6 +170,21 @@ def test_a_table_that_another_client_dropped_is_registered_again(
     lake.drop_namespace("incidents", cascade=True)
 
 
+def test_files_that_a_backup_brings_back_under_their_names_repair_the_table(
+    orders: Table, tmp_path: Path
+) -> None:
+    orders.append(ORDERS)
+    [lost] = orders.dataset().get_fragments()[0].data_files()
+    file, backup = Path(orders.location) / "data" / lost.path, tmp_path / "backup"
+    file.rename(backup)
+    assert orders.check(if_inconsistent="report").verdict == "files_missing"
+    with pytest.raises(AirflowFailException, match="code 19"):
+        orders.to_arrow()
+    shutil.copy(backup, file)
+    assert orders.check().verdict == "consistent"
+    assert orders.to_arrow().num_rows == 3
+
+
 def test_a_version_without_missing_files_is_restored(orders: Table) -> None:
     orders.append(ORDERS, key="orders of 2026-11-01")
     orders.append(ORDERS, key="orders of 2026-11-02")
