@@ -203,12 +203,10 @@ def test_a_table_is_brought_over_in_steps_that_can_be_repeated(tmp_path: Path) -
         return months[month]
 
     for _ in range(2):  # the second time as after a kill
-        # [START bring_over]
         sales = lake.declare_table("sales")
         for month in months:
             key = WriteIdentity(f"sales {month}", on_existing_key="skip")
             sales.append(rows_of(month), key=key)
-        # [END bring_over]
     assert sales.count_rows() == 6
 
 
