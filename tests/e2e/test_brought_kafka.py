@@ -67,7 +67,7 @@ def test_messages_come_to_lance_once_each_though_a_run_is_killed(
 
     try:
         rest, nothing = run(), run()
-        broker.send("orders", orders(SENT, LATER))
+        broker.send("orders", [*orders(SENT, LATER), ("unknown", "no JSON")])
         later = run()
     finally:
         runner.stop()
@@ -75,8 +75,9 @@ def test_messages_come_to_lance_once_each_though_a_run_is_killed(
     assert 0 < before < SENT
     assert rest["epochs"] > 1
     assert (nothing["outcome"], nothing["inserted"], nothing["version"]) == ("unchanged", 0, rest["version"])
-    assert (later["outcome"], later["inserted"]) == ("done", LATER)
-    found = rows(tmp_path)
+    assert (later["outcome"], later["inserted"]) == ("done", LATER + 1)
+    *found, unknown = rows(tmp_path)
+    assert (unknown["id"], unknown["price"]) == (None, None)
     assert [(row["id"], row["price"]) for row in found] == [(n, n / 2) for n in range(SENT + LATER)]
     assert len({(row["partition"], row["offset"]) for row in found}) == SENT + LATER
     assert {row["partition"] for row in found} == {0, 1}
@@ -90,4 +91,4 @@ def orders(first: int, count: int) -> Iterator[tuple[str, str]]:
 def rows(folder: Path) -> list[dict[str, Any]]:
     with closing(connect("dir", {"root": str(folder / "lake")})) as lake:
         found: list[dict[str, Any]] = lake.table("shop.orders").to_arrow().to_pylist()
-        return sorted(found, key=lambda row: row["id"])
+        return sorted(found, key=lambda row: (row["id"] is None, row["id"]))

@@ -27,6 +27,8 @@ pytestmark = [pytest.mark.thorough, pytest.mark.timeout(1200)]
 
 EXAMPLE = TREE / "example_dags" / "bring_delta_and_iceberg.py"
 PYSPARK = "4.1.4"
+SMALL = "-Dspark.databricks.delta.snapshotPartitions=1 -Dspark.sql.shuffle.partitions=1"
+"""Settings for small tables, which Delta Lake otherwise reads in many tasks, given to each JVM."""
 CREATED = (
     """CREATE TABLE delta.`{0}/customers` USING delta
         AS SELECT id, concat('name ', id) AS name, CAST(id / 4 AS DECIMAL(10, 2)) AS credit FROM range(40)""",
@@ -64,6 +66,7 @@ def environment(
     lake = {"conn_type": "lance_hive2", "host": server.uri, "extra": {"root": str(tmp_path / "lake")}}
     return {
         **airflow_home,
+        "SPARK_SUBMIT_OPTS": f"{os.environ.get('SPARK_SUBMIT_OPTS', '')} {SMALL}",
         "PYTHONPATH": os.pathsep.join([str(pyspark_alone(PYSPARK)), *sys.path]),
         "AIRFLOW__CORE__DAGS_FOLDER": str(EXAMPLE.parent),
         "AIRFLOW__CORE__DEFAULT_TASK_RETRY_DELAY": "0",
