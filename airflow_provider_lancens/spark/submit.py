@@ -158,12 +158,16 @@ def imported(name: str) -> Callable[..., Any]:
 
 def main(serialized: str) -> None:
     """Run the serialized job, in the session that spark-submit created."""
+    from airflow_provider_lancens.spark.hive_tables import URIS, check_hive_tables
     from airflow_provider_lancens.spark.session import quiet_py4j, spark_session
 
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     quiet_py4j()
     job = Job.parse(serialized)
     with spark_session(job.table) as spark:
+        conf = dict(spark.sparkContext.getConf().getAll())
+        if URIS in conf:  # as given by `hive_tables`
+            check_hive_tables(spark, conf)
         result = job.run(spark)
     if result.outcome != "skipped":  # which has been logged
         _log.info("%s", result)

@@ -59,3 +59,8 @@ def _text(file: Path) -> str:
         return file.read_bytes().decode(errors="replace")
     except OSError:
         return ""  # it has ended, or belongs to another user
+
+
+def table_of(spark: Any, name: str) -> Any:
+    """Return all rows of a table."""
+    return spark.table(name)
