@@ -210,7 +210,7 @@ def test_wrong_arguments_are_refused(table: Maintained, changes: Changes) -> Non
 
     with pytest.raises(InvalidInputError, match="after_version=2 is newer than version=1"):
         changes(2, 1)
-    for after, version in [(-1, 2), ("1", 2), (True, 2), (1, "2"), (1, -2), (1, None), (1, True)]:
+    for after, version in [(-1, 2), ("1", 2), (True, 2), (1, "2"), (1, -2), (1, True)]:
         with pytest.raises(InvalidInputError, match=r"version=.* isn't a version; expected a whole number"):
             changes(after, version)  # type: ignore[arg-type]
     for columns in (["id", "id"], "id"):

@@ -40,7 +40,7 @@ def test_a_plan_and_its_check_each_read_every_table_once_and_keep_one_batch(size
     peak, plan = peak_bytes(plan_and_check)
     assert len(plan.tables) == size
     assert [table.id.name for table in plan.tables] == sorted(catalog.tables["db"])
-    assert catalog.calls == {"list": 2, "read": 2 * size // BATCH}
+    assert catalog.calls == {"get_namespace": 1, "list": 2, "read": 2 * size // BATCH}
     assert peak <= 2 * BATCH * PARAMETER + size * BYTES_OF_A_TABLE
 
 
