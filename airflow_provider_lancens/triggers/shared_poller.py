@@ -1,4 +1,4 @@
-"""One poller for all waits on a connection, which polls all their tables in each tick.
+"""One poller for all waits on a connection at one interval, which polls all their tables in each tick.
 
 A wait subscribes to a table and needs no connections, threads or back-off of its own: all subscriptions in
 an event loop with the same connection and interval share one `Poller`.

@@ -25,7 +25,8 @@ HEARTBEAT = ".alive"
 REFRESH = 60.0
 """Seconds between two heartbeats of a running write."""
 SILENCE = timedelta(seconds=10 * REFRESH)
-"""Time without a heartbeat after which a drop or a conversion presumes a write dead."""
+"""Time without a heartbeat after which a drop or a conversion presumes a write dead, and the least after
+which a removal of orphans does; a clean-up of versions waits for a day."""
 _GATE = f"{LEASES}/metastore-"
 _CLOCK = f"{RECORDED}/clock-"
 _WAIT = 5.0

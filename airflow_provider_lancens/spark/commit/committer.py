@@ -3,8 +3,8 @@
 Look for a commit under the key in the key's records, apply the change to the newest version, announce the
 next version in these records, then create exactly that version through a `SingleVersionCommit` (the fence). A
 driver that committed under the same key in between would have created the same version: of two live drivers
-of one execution, one finds the other's commit; of two executions, one is refused, unless its policy is to
-skip, or to write again.
+of one execution, one finds the other's commit; of two executions, one is refused, unless its policy takes the
+other's commit for its own (`KeyedWrite.is_done_by`), or is to write again.
 
 A commit whose reply was lost is looked for before the next attempt and after the last one, by the UUID of its
 transaction: one that is there counts as made, otherwise its error is raised.
@@ -72,7 +72,7 @@ class Committer:
 
         Args:
             change: what to commit.
-            looked_up_to: the version up to which the history is known not to contain the key.
+            looked_up_to: the version up to which commits under the key have been looked for.
 
         Raises:
             ConcurrentModificationError: (14) it conflicts with another commit, or every attempt lost to one.

@@ -109,7 +109,8 @@ class SingleVersionCommit(LeasedCommits):
     was_requested: bool = field(default=False, init=False)
     """Whether Lance requested to create a version; if not, Lance itself refused the commit."""
     failure: Exception | None = field(default=None, init=False)
-    """The error of a commit with unknown outcome; None if another writer was first."""
+    """The error because of which the version wasn't created, or may not have been; None if another writer was
+    first, or the lease was revoked."""
 
     def namespace_id(self) -> str:
         """Return an id made of the table's location and the version."""

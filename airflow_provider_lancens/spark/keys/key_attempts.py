@@ -5,7 +5,8 @@ records of a driver that ended before are left to a rerun or a clean-up. A write
 no records.
 
 Two drivers may commit under one key at once: of two live ones of one execution, one finds the other's commit;
-of two executions, one is refused, unless its policy is to skip, or to write again.
+of two executions, one is refused, unless its policy takes the other's commit for its own
+(`KeyedWrite.is_done_by`), or is to write again.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class KeyAttempts:
     write: KeyedWrite
     uuid: str = field(default_factory=lambda: str(uuid.uuid4()))
     """The UUID of its transaction."""
-    made: list[int] = field(default_factory=list)
+    tried: list[int] = field(default_factory=list)
     """The versions that it tried to create."""
     _prefetch: _Prefetch | None = None
 
@@ -109,7 +110,7 @@ class KeyAttempts:
             return None
         if is_unique(self.write.key):
             return self._own(latest)
-        disproved = [version for version in self.made if version <= after]
+        disproved = [version for version in self.tried if version <= after]
         search = RecordSearch.of(self.target, latest, self.write.key)
         found = search.commit(disproved=disproved, own=self.uuid, above=self.write.above)
         return None if found is None or self.write.ignores(found) else found
@@ -138,7 +139,7 @@ class KeyAttempts:
         else:
             lineage = _lineage(self.target, latest)
         write = self.write
-        self.made.append(version)
+        self.tried.append(version)
         return KeyedCommit(
             version,
             self.uuid,
@@ -194,14 +195,14 @@ class KeyAttempts:
         if is_unique(self.write.key):
             return
         confirm(files, self._record(commit.version))
-        if failed := [version for version in self.made if version != commit.version]:
+        if failed := [version for version in self.tried if version != commit.version]:
             retract(files, map(self._record, failed))
 
     def _record(self, version: int) -> KeyRecord:
         return KeyRecord(version, self.uuid, digest(self.write.key))
 
     def _own(self, latest: LanceDataset) -> KeyedCommit | None:
-        for version in self.made:
+        for version in self.tried:
             transaction = read_transaction(latest, version) if version <= latest.version else None
             if transaction is not None and transaction.uuid == self.uuid:
                 return KeyedCommit.of(version, transaction)

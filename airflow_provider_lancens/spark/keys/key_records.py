@@ -1,6 +1,7 @@
 """The files that a table has for each key, and their format: attempts to commit, an index, expired keys.
 
-An attempt is recorded before its commit is made, so a key without records was never committed.
+An attempt is recorded before its commit is made, so a key without records was never committed, unless it has
+expired, or records of the table were lost: both are recorded apart.
 """
 
 from __future__ import annotations

@@ -233,9 +233,9 @@ def find_write(
 ) -> WriteResult | None:
     """Return the result of an earlier write under this key, without Spark.
 
-    `fingerprint` identifies the data that would be written now; None matches any. With ``redo`` as
-    `on_existing_key`, a write of another execution than `execution_id` is one that is still to be made. See
-    `Table.find_write` for its errors.
+    `fingerprint` identifies the data that would be written now; None matches any. With ``redo`` or
+    ``write_again`` as `on_existing_key`, a write of another execution than `execution_id` is one that is
+    still to be made. See `Table.find_write` for its errors.
 
     Returns:
         The result of that call; None if the write is still to be made.

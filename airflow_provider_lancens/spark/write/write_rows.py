@@ -78,7 +78,7 @@ class WritePlan:
     request: WriteRequest
     write: KeyedWrite
     looked_up_to: int
-    """The version up to which the history doesn't contain the key."""
+    """The version up to which commits under the key have been looked for."""
     kind: Callable[..., TableChange]
     base: int | None
     """The newest version when it was planned; None if there was no dataset."""
