@@ -1,6 +1,7 @@
 """Tables of Delta Lake and Iceberg, brought to Lance by the example, run by Airflow itself.
 
-On PySpark 4.1, whichever is installed: no Delta Lake and no Iceberg are made for 4.3 so far.
+On PySpark 4.1, whichever is installed: no Delta Lake and no Iceberg are made for 4.3 so far. That PySpark and
+the jars are downloaded first, so CI doesn't run it.
 """
 
 import json
@@ -23,7 +24,7 @@ from tests.servers.maven import jars_of
 from tests.servers.releases import hms_2
 from tests.support.installed_packages import pyspark_alone
 
-pytestmark = [pytest.mark.thorough, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1200)]
 
 EXAMPLE = TREE / "example_dags" / "bring_delta_and_iceberg.py"
 PYSPARK = "4.1.4"
