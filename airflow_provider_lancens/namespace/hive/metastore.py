@@ -293,7 +293,7 @@ class HiveMetastore:
         if change is None:
             return TableUpdate(catalog_table, changed=False)
         limits.check_parameters(table, change.set)
-        as_read = deepcopy(raw)  # its columns are removed first, without what `expect` compares
+        emptied = None if change.columns is None else _without_columns(raw)
         raw.parameters = change.applied_to(catalog_table.parameters)
         if change.location is not None:
             raw.sd.location = change.location
@@ -305,8 +305,9 @@ class HiveMetastore:
         def alter(connection: Connection) -> None:
             if must_compare:
                 self._cas_probe.require(connection, table.namespace)
+            if emptied is not None:
+                _alter(connection, table, emptied, expect)
             if change.columns is not None:
-                _remove_columns(connection, table, as_read, expect)
                 raw.sd.cols = converters.described(connection.dialect, change.columns)
             _alter(connection, table, raw, expect)
 
@@ -435,11 +436,17 @@ class HiveMetastore:
         return names
 
 
-def _remove_columns(connection: Connection, table: TableId, raw: Any, expect: Expectation | None) -> None:
-    """Remove the columns that are described, since a server refuses another type in the place of one."""
-    if raw.sd.cols:
-        raw.sd.cols = []
-        _alter(connection, table, raw, expect)
+def _without_columns(raw: Any) -> Any | None:
+    """Return a table as it was read, but for its columns; None if it describes none.
+
+    They are removed first, since a server refuses another type in the place of one; and without any other
+    change, since what `expect` compares must still be there for the alter that follows.
+    """
+    if not raw.sd.cols:
+        return None
+    emptied = deepcopy(raw)
+    emptied.sd.cols = []
+    return emptied
 
 
 def _alter(connection: Connection, table: TableId, raw: Any, expect: Expectation | None) -> None:

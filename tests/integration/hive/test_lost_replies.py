@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from lance_namespace.errors import (
     ConcurrentModificationError,
@@ -105,6 +106,18 @@ def test_a_lost_reply_applies_a_compare_and_set_once(
     assert raw_table(server.uri, db, "t").parameters["version"] == "2"
     with pytest.raises(ConcurrentModificationError):
         _advance(proxied, db, "1", "3")
+
+
+def test_a_column_of_another_type_is_described_although_a_call_is_lost(
+    proxied: Hive2Namespace, server: MetastoreServer, db: str, lose: Callable[[str], Any]
+) -> None:
+    proxied.declare_table({"id": [db, "t"]})
+    proxied.update_catalog_columns([db, "t"], pa.schema({"x": pa.list_(pa.int64())}))
+    fault = lose(ALTER)
+    proxied.update_catalog_columns([db, "t"], pa.schema({"x": pa.int32()}))
+    assert fault.happened.is_set()
+    [column] = raw_table(server.uri, db, "t").sd.cols
+    assert (column.name, column.type) == ("x", "int")
 
 
 def test_a_compare_and_set_won_by_another_client_is_refused(
