@@ -140,27 +140,27 @@ def extra_properties(connection: Connection, conn_type: str, apart: Collection[s
     """
     from airflow_provider_lancens.hooks import storage_options
     from airflow_provider_lancens.namespace import property_keys
-    from airflow_provider_lancens.namespace.property_keys import ROOT, STORAGE_PREFIX
 
+    prefix = property_keys.STORAGE_PREFIX
     given = {key: value for key, value in read_extra(connection).items() if key not in apart}
     extra = {key: value for key, value in given.items() if value not in (None, "")}
     for key, value in extra.items():
         if not is_extra_field(conn_type, key):
-            known = ", ".join((*extra_fields(conn_type), f"{STORAGE_PREFIX}<Lance storage option>"))
+            known = ", ".join((*extra_fields(conn_type), f"{prefix}<Lance storage option>"))
             raise _refusal(connection, key, f"is unknown; allowed: {known}")
         if not isinstance(value, str | int | float):
             kind = type(value).__name__
             raise _refusal(connection, key, f"is a {kind}; allowed: text, a number, true, false")
-    check_root(connection, extra.get(ROOT))
+    check_root(connection, extra.get(property_keys.ROOT))
     properties = {key: _text(value) for key, value in extra.items()}
     storage = property_keys.storage_options(properties)
     for name in storage:
         reason = storage_options.refusal(name, storage)
         if reason is not None:
-            raise _refusal(connection, STORAGE_PREFIX + name, reason)
+            raise _refusal(connection, prefix + name, reason)
     storage = storage_options.endpoint_of_s3_alone(storage)
-    others = {key: value for key, value in properties.items() if not key.startswith(STORAGE_PREFIX)}
-    return {**others, **{STORAGE_PREFIX + name: value for name, value in storage.items()}}
+    others = {key: value for key, value in properties.items() if not key.startswith(prefix)}
+    return {**others, **{prefix + name: value for name, value in storage.items()}}
 
 
 def read_extra(connection: Connection) -> Mapping[str, Any]:

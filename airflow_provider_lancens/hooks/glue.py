@@ -130,7 +130,7 @@ class LanceGlueHook(LanceHook):
         # The connection's own storage credentials take precedence, and are never mixed with these.
         if any(key.startswith(STORAGE_PREFIX) and "key" in key for key in read_extra(self.connection)):
             return {}
-        return {f"storage.{key}": value for key, value in {**keys, **self._s3_endpoint()}.items()}
+        return {f"{STORAGE_PREFIX}{key}": value for key, value in {**keys, **self._s3_endpoint()}.items()}
 
     def _s3_endpoint(self) -> dict[str, str]:
         endpoint = {

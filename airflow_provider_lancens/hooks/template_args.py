@@ -27,7 +27,7 @@ else:
     BaseOperator = object
 
 _Id = TypeVar("_Id", NamespaceId, TableId)
-Choice = TypeVar("Choice", bound=str)
+_Choice = TypeVar("_Choice", bound=str)
 
 _NOTHING = (None, "", "None")
 _TABLES = "database$table, or a list of these"
@@ -196,7 +196,7 @@ def check_mapping(argument: str, value: Any) -> dict[str, Any]:
     return dict(value)
 
 
-def check_choice(argument: str, value: Choice, allowed: tuple[str, ...]) -> Choice:
+def check_choice(argument: str, value: _Choice, allowed: tuple[str, ...]) -> _Choice:
     """Return the value if it is one of the allowed ones.
 
     Raises:

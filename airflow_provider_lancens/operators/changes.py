@@ -46,8 +46,7 @@ class LanceFindChangesOperator(LanceOperator):
         super().__init__(**kwargs)
         self.table = table
         self.bookmark = bookmark
-        check_choice("if_unavailable", if_unavailable, FAIL_OR_READ_ALL)
-        self.if_unavailable: IfUnavailable = if_unavailable
+        self.if_unavailable = check_choice("if_unavailable", if_unavailable, FAIL_OR_READ_ALL)
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Find the versions.

@@ -13,7 +13,7 @@ from airflow_provider_lancens.assets.table import LanceTable, emit_asset_event, 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException, airflow_errors
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
 from airflow_provider_lancens.hooks.template_args import GivenArguments
-from airflow_provider_lancens.identifiers import NamespaceId, TableId
+from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.provider_info import DEFAULT_CONNECTION
 
 if TYPE_CHECKING:
@@ -32,16 +32,15 @@ SKIP: Literal["skip"] = "skip"
 SKIP_OR_FAIL = ("skip", "fail")
 
 
-def catalog_result(changed: TableId | NamespaceId, operation: str, outcome: Outcome) -> dict[str, Any]:
-    """Return what the XComs of tasks have in common that change an entry of the catalog.
+def table_result(table: TableId, operation: str, outcome: Outcome) -> dict[str, Any]:
+    """Return what the XComs of tasks on a table have in common whose verbs return no result.
 
     Args:
-        changed: the table or the namespace.
+        table: the table.
         operation: the verb.
         outcome: what the task did.
     """
-    kind = "table" if isinstance(changed, TableId) else "namespace"
-    return {kind: str(changed), "operation": operation, "outcome": outcome}
+    return {"table": str(table), "operation": operation, "outcome": outcome}
 
 
 class LanceOperator(GivenArguments, BaseOperator):
@@ -92,9 +91,7 @@ class LanceOperator(GivenArguments, BaseOperator):
         with closing(self.hook) as hook:
             yield hook.catalog(spark=spark, user=TaskExecution(lambda: execution_id_of(context)))
 
-    def accept_missing(
-        self, what: str, if_missing: str, context: Context, cause: BaseException | None = None
-    ) -> None:
+    def accept_missing(self, what: str, if_missing: str, context: Context) -> None:
         """Log that the object which the task removes doesn't exist, or fail the task.
 
         On a later try, an earlier one, or the task before it was cleared, has removed it.
@@ -103,7 +100,6 @@ class LanceOperator(GivenArguments, BaseOperator):
             what: the object, for the message: ``table 'db$orders'``.
             if_missing: the operator's argument.
             context: the task's context.
-            cause: the error that says so.
 
         Raises:
             AirflowFailException: it is the first try, and `if_missing` is ``fail``.
@@ -112,7 +108,7 @@ class LanceOperator(GivenArguments, BaseOperator):
             raise AirflowFailException(
                 f"{what} doesn't exist, read through connection {self.lance_conn_id!r}, so there is nothing "
                 "to remove; correct its name, or set if_missing='skip' if it may be missing"
-            ) from cause
+            )
         self.log.info("%s doesn't exist; nothing to remove", f"{what[:1].upper()}{what[1:]}")
 
     def emit_asset_event(

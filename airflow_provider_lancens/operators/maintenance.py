@@ -169,7 +169,7 @@ class LanceCreateIndexOperator(LanceSparkOperator):
         self.column = column
         self.index_type = index_type
         self.name = name
-        self.if_exists: IfIndexExists = check_choice("if_exists", if_exists, IF_INDEX_EXISTS)
+        self.if_exists = check_choice("if_exists", if_exists, IF_INDEX_EXISTS)
         self.segments = segments
         self.max_unindexed_share = max_unindexed_share
 

@@ -14,7 +14,7 @@ from airflow_provider_lancens.operators.lance_operator import (
     SKIP_OR_FAIL,
     IfMissing,
     LanceOperator,
-    catalog_result,
+    table_result,
 )
 
 if TYPE_CHECKING:
@@ -136,5 +136,5 @@ class LanceDiscardOperator(LanceOperator):
             what = f"staged version {staged.version} of table {str(staged.table)!r}"
             self.accept_missing(what, self.if_missing, context)
         outcome: Outcome = "done" if discarded else "unchanged"
-        result = catalog_result(staged.table, "discard", outcome)
+        result = table_result(staged.table, "discard", outcome)
         return {**result, "staged_version": staged_name(staged.version)}

@@ -110,15 +110,18 @@ class LanceDeclareTableOperator(LanceOperator):
         tables = parse_tables(self.table)
         if self.location and len(tables) > 1:
             raise AirflowFailException(f"location={self.location!r}: allowed with a single table only")
+        schema = None if self.schema is None else parse_mapping("schema", self.schema)
+        layout = parse_mapping("layout", self.layout) or None
+        properties = parse_settings("properties", self.properties)
         with self.opened(context) as lake:
             declared = {
                 str(table): lake.declare_table(
                     table,
-                    schema=None if self.schema is None else parse_mapping("schema", self.schema),
+                    schema=schema,
                     location=self.location or None,
-                    layout=parse_mapping("layout", self.layout) or None,
+                    layout=layout,
                     version_authority=self.version_authority,  # type: ignore[arg-type]  # checked there
-                    properties=parse_settings("properties", self.properties),
+                    properties=properties,
                     if_exists=self.if_exists,
                 )
                 for table in tables
@@ -172,8 +175,7 @@ class LanceRegisterTableOperator(LanceOperator):
         self.location = location
         self.version_authority = version_authority
         self.properties = properties
-        check_choice("if_exists", if_exists, (*SKIP_OR_FAIL, _REPLACE))
-        self.if_exists: Literal["skip", "replace", "fail"] = if_exists
+        self.if_exists = check_choice("if_exists", if_exists, (*SKIP_OR_FAIL, _REPLACE))
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Register the table.

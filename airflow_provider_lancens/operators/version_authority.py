@@ -12,7 +12,7 @@ from airflow_provider_lancens.hooks.template_args import (
     parse_table,
 )
 from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink
-from airflow_provider_lancens.operators.lance_operator import LanceOperator, catalog_result
+from airflow_provider_lancens.operators.lance_operator import LanceOperator, table_result
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -56,7 +56,7 @@ class LanceConvertTableOperator(LanceOperator):
         self.log.info(
             "The %s decides the versions of table %s (changed by this task: %s)", authority, table, converted
         )
-        result = catalog_result(table, "set_version_authority", "done" if converted else "unchanged")
+        result = table_result(table, "set_version_authority", "done" if converted else "unchanged")
         return {**result, "version_authority": authority}
 
 
@@ -100,8 +100,7 @@ class LanceCheckTableOperator(LanceOperator):
     def __init__(self, *, table: str, if_inconsistent: IfInconsistent = "fail", **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.table = table
-        check_choice("if_inconsistent", if_inconsistent, ("fail", "report", "adopt"))
-        self.if_inconsistent: IfInconsistent = if_inconsistent
+        self.if_inconsistent = check_choice("if_inconsistent", if_inconsistent, ("fail", "report", "adopt"))
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Check metastore and storage, and repair the table with ``adopt``.

@@ -15,7 +15,7 @@ from airflow_provider_lancens.operators.lance_operator import (
     SKIP_OR_FAIL,
     IfMissing,
     LanceOperator,
-    catalog_result,
+    table_result,
 )
 from airflow_provider_lancens.spark.options import check_expires_after
 from airflow_provider_lancens.spark.results import Result, elapsed
@@ -126,7 +126,7 @@ class LanceTagOperator(LanceOperator):
         with self.opened(context) as lake:
             lake.table(table).move_bookmark(tag, version, expires_after=self.expires_after, allow_older=True)
         self.log.info("Version %d of table %s is tagged as %s", version, table, self.tag)
-        return {**catalog_result(table, "tag", "done"), "version": version, "tag": self.tag}
+        return {**table_result(table, "tag", "done"), "version": version, "tag": self.tag}
 
 
 class LanceDeleteTagOperator(LanceOperator):
@@ -173,7 +173,7 @@ class LanceDeleteTagOperator(LanceOperator):
             self.log.info("Tag %s of table %s deleted", tag, table)
         else:
             self.accept_missing(f"tag {tag!r} of table {str(table)!r}", self.if_missing, context)
-        result = catalog_result(table, "delete_tag", "done" if deleted else "unchanged")
+        result = table_result(table, "delete_tag", "done" if deleted else "unchanged")
         return {**result, "tag": self.tag}
 
 

@@ -46,6 +46,7 @@ Attempt: TypeAlias = Callable[[str], AbstractContextManager[object]]
 
 _log = logging.getLogger(__name__)
 _Id = TypeVar("_Id", NamespaceId, TableId)
+_T = TypeVar("_T")
 _PAGE = 1000
 
 
@@ -333,12 +334,16 @@ class LanceCatalog:
         identifier = self._id(table)
         request = DeregisterTableRequest(id=list(identifier.parts))
         doing = f"deregistering table {str(identifier)!r}"
-        return self._removed(
+        outcome, location = self._removed(
             doing,
             if_missing,
             lambda: self.namespace.deregister_table(request).location,
-            operation="deregister_table",
-            table=str(identifier),
+            spec_errors.TableNotFoundError,
+        )
+        if outcome == "done":
+            _log.info("table %s deregistered; its data stays at %s", identifier, location)
+        return CatalogResult(
+            operation="deregister_table", outcome=outcome, table=str(identifier), location=location
         )
 
     def drop_table(
@@ -359,12 +364,16 @@ class LanceCatalog:
         identifier = self._id(table)
         request = DropTableRequest(id=list(identifier.parts))
         doing = f"dropping table {str(identifier)!r} and its data"
-        return self._removed(
+        outcome, location = self._removed(
             doing,
             if_missing,
             lambda: self.namespace.drop_table(request).location,
-            operation="drop_table",
-            table=str(identifier),
+            spec_errors.TableNotFoundError,
+        )
+        if outcome == "done":
+            _log.info("table %s and its data at %s dropped", identifier, location)
+        return CatalogResult(
+            operation="drop_table", outcome=outcome, table=str(identifier), location=location
         )
 
     def table_exists(self, table: str | TableId) -> bool:
@@ -488,25 +497,23 @@ class LanceCatalog:
 
         identifier = self._database_id(database)
         parts = list(identifier.parts)
-        outcome: Outcome = "planned" if dry_run else "done"
-        plan: CascadePlan | None = None
-        with self.attempt(f"dropping namespace {str(identifier)!r}{' and its tables' if cascade else ''}"):
-            check_choice("if_missing", if_missing, ("fail", "skip"))
+
+        def drop() -> CascadePlan | None:
             namespace: Any = self.namespace
-            try:
-                if cascade or dry_run:
-                    plan = self._cascade_plan(namespace, parts)
-                    if on_plan is not None:
-                        on_plan(plan)
-                if not dry_run:
-                    if plan is None:
-                        namespace.drop_namespace(DropNamespaceRequest(id=parts))
-                    else:
-                        namespace.drop_planned_namespace(plan, foreign_tables)
-            except spec_errors.NamespaceNotFoundError:
-                if if_missing == "fail":
-                    raise
-                plan, outcome = None, "unchanged"
+            if not cascade and not dry_run:
+                namespace.drop_namespace(DropNamespaceRequest(id=parts))
+                return None
+            plan = self._cascade_plan(namespace, parts)
+            if on_plan is not None:
+                on_plan(plan)
+            if not dry_run:
+                namespace.drop_planned_namespace(plan, foreign_tables)
+            return plan
+
+        extent = " and its tables" if cascade else ""
+        outcome, plan = self._removed(f"dropping namespace {str(identifier)!r}{extent}", if_missing, drop)
+        if outcome == "done" and dry_run:
+            outcome = "planned"
         if outcome == "done":
             _log.info("namespace %s dropped", identifier)
         return CatalogResult(
@@ -526,30 +533,25 @@ class LanceCatalog:
         return cast("CascadePlan", namespace.plan_drop_namespace({"id": parts}))
 
     def _removed(
-        self,
-        doing: str,
-        if_missing: str,
-        remove: Callable[[], str | None],
-        *,
-        operation: str,
-        table: str,
-    ) -> CatalogResult:
-        """Return the result of a removal of a table, which returns the table's location."""
-        outcome: Outcome = "done"
+        self, doing: str, if_missing: str, remove: Callable[[], _T], *also_missing: type[Exception]
+    ) -> tuple[Outcome, _T | None]:
+        """Return what a removal returns, or None with ``unchanged`` if there is nothing to remove.
+
+        Args:
+            doing: what is done, for messages.
+            if_missing: whether it is an error if there is nothing.
+            remove: removes it.
+            also_missing: the errors that say so, besides that there is no such database.
+        """
         with self.attempt(doing):
             check_choice("if_missing", if_missing, ("fail", "skip"))
+            missing: tuple[type[Exception], ...] = (spec_errors.NamespaceNotFoundError, *also_missing)
             try:
-                location = remove()
-            except (spec_errors.NamespaceNotFoundError, spec_errors.TableNotFoundError):
+                return "done", remove()
+            except missing:
                 if if_missing == "fail":
                     raise
-                location, outcome = None, "unchanged"
-        if outcome == "done":
-            if operation == "drop_table":
-                _log.info("table %s and its data at %s dropped", table, location)
-            else:
-                _log.info("table %s deregistered; its data stays at %s", table, location)
-        return CatalogResult(operation=operation, outcome=outcome, table=table, location=location)
+        return "unchanged", None
 
     def _id(self, table: str | TableId) -> TableId:
         with self.attempt("reading the identifier of a table"):

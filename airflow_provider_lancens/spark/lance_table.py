@@ -746,7 +746,7 @@ class Table:
         unread = self._unread(target, bookmark, if_unavailable)
         found, version = unread.bookmark, unread.version
         if version is None:
-            raise _nothing_written(target)
+            raise target.nothing_written()
         previous = 0 if found is None else min(found.version, version)
         if self._at is None:
             version = self._range_of_task(target, bookmark, previous, version)
@@ -1480,7 +1480,7 @@ class Table:
         if number is None:
             number = target.latest_version()
         if number is None:
-            raise _nothing_written(target)
+            raise target.nothing_written()
         return number
 
     def _unread(self, target: ResolvedTable, bookmark: str, if_unavailable: IfUnavailable) -> UnreadVersions:
@@ -1647,12 +1647,6 @@ def _number_in(result: Mapping[str, Any], field: str) -> int | None:
     if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 0):
         return value
     raise spec_errors.InvalidInputError(f"{field}: expected a whole number of at least 0, got {value!r}")
-
-
-def _nothing_written(target: ResolvedTable) -> spec_errors.TableVersionNotFoundError:
-    return spec_errors.TableVersionNotFoundError(
-        f"table {target.id} is declared, but nothing has been written to it yet"
-    )
 
 
 def _needed_key(key: object) -> WriteIdentity:

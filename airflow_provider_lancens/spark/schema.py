@@ -139,9 +139,7 @@ def missing_column(
 def _written(target: ResolvedTable) -> LanceDataset:
     latest = target.open_latest()
     if latest is None:
-        raise spec_errors.TableVersionNotFoundError(
-            f"table {target.id} is declared, but nothing has been written to it yet"
-        )
+        raise target.nothing_written()
     return latest
 
 

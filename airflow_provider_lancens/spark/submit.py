@@ -28,7 +28,7 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from airflow_provider_lancens.redaction import redact
-from airflow_provider_lancens.spark.function_inputs import WHOLE
+from airflow_provider_lancens.spark.function_inputs import WHOLE, FunctionInputs
 from airflow_provider_lancens.spark.options import WriteRequest
 from airflow_provider_lancens.spark.results import WriteResult
 from airflow_provider_lancens.spark.session import shows_secret, with_redaction
@@ -100,7 +100,6 @@ class Job:
         Raises:
             LanceNamespaceError: see `Table.append`.
         """
-        from airflow_provider_lancens.spark.function_inputs import FunctionInputs
         from airflow_provider_lancens.spark.lance_catalog import LanceCatalog
         from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
         from airflow_provider_lancens.spark.write.row_sources import rows_of

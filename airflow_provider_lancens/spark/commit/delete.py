@@ -7,7 +7,6 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.spark.commit.committer import CommitOutcome, Committer
 from airflow_provider_lancens.spark.commit.table_change import CommitStep, RowDeletions, TableChange
@@ -101,9 +100,7 @@ def planned_deletion(
 def _delete(lookup: KeyLookup, where: str) -> CommitOutcome:
     target, base = lookup.target, lookup.latest
     if base is None:
-        raise spec_errors.TableVersionNotFoundError(
-            f"table {target.id} is declared, but nothing has been written to it yet"
-        )
+        raise target.nothing_written()
     condition = parse_filter(target, base, where, "where")
     change = Deletion(str(target.id), base.version, base.schema, [], condition.lance_sql)
     with (

@@ -513,9 +513,7 @@ def _check_arguments(
 def _opened(target: ResolvedTable, columns: Sequence[str]) -> LanceDataset:
     latest = target.open_latest()
     if latest is None:
-        raise spec_errors.TableVersionNotFoundError(
-            f"table {target.id} is declared, but nothing has been written to it yet"
-        )
+        raise target.nothing_written()
     target.check_not_bypassed(latest.version)
     if latest.data_storage_version.startswith("0."):
         raise spec_errors.UnsupportedOperationError(

@@ -221,17 +221,6 @@ class _Plan:
         return Removed.of(self.stats).without(self.files[path] for path in kept)
 
 
-@dataclass(frozen=True, slots=True)
-class FilesOfExpiredBookmarks:
-    """Versions and files that only expired bookmarks keep from a clean-up."""
-
-    versions: int = 0
-    files: int = 0
-    """Data, deletion and index files."""
-    bytes: int = 0
-    """Of all files, also manifests and transactions."""
-
-
 def files_of_expired_bookmarks(
     target: ResolvedTable,
     dataset: LanceDataset,
@@ -239,8 +228,10 @@ def files_of_expired_bookmarks(
     retention: Retention,
     now: datetime,
     cloned: ClonedFiles,
-) -> FilesOfExpiredBookmarks:
-    """Return what a dry run adds, as it deletes no bookmark. It reads the manifest of each version kept.
+) -> Removed:
+    """Return what only expired bookmarks keep, which a dry run adds, since it deletes no bookmark.
+
+    It reads the manifest of each version kept.
 
     Args:
         target: the table.
@@ -257,7 +248,7 @@ def files_of_expired_bookmarks(
     paths = _files(target, held) - _files(target, (v for v in manifests if v not in old))
     paths -= cloned.among(paths)
     size = sum(_size(target, path) for path in (*paths, *_of_commits(target, held)))
-    return FilesOfExpiredBookmarks(len(held), len(paths), size)
+    return Removed(len(held), len(paths), size)
 
 
 def _files(target: ResolvedTable, versions: Iterable[int]) -> set[str]:
@@ -346,9 +337,8 @@ def clean_up_versions(
             cloned = ClonedFiles(opened.target)
             retention = Retention(older_than, keep_versions)
             removed = _clean_up(opened, retention, now, cloned, dry_run)
-            held = FilesOfExpiredBookmarks()
             if dry_run and bookmarks:
-                held = files_of_expired_bookmarks(
+                removed += files_of_expired_bookmarks(
                     opened.target, opened.dataset, bookmarks, retention, now, cloned
                 )
             cloned.log()
@@ -359,9 +349,9 @@ def clean_up_versions(
                 outcome="planned" if dry_run else "done" if is_done else "unchanged",
                 version=opened.version,
                 previous_version=opened.version,
-                versions=removed.versions + held.versions,
-                files=removed.files + held.files,
-                bytes=removed.bytes + held.bytes,
+                versions=removed.versions,
+                files=removed.files,
+                bytes=removed.bytes,
                 kept_by_tag=tagged,
                 expired_keys=expired_keys,
                 expired_bookmarks=tuple(bookmarks),

@@ -215,9 +215,7 @@ class Restoration(TableChange):
 def _restored(lookup: KeyLookup, wanted: WantedVersion) -> RestoreResult:
     target, latest = lookup.target, lookup.latest
     if latest is None:
-        raise spec_errors.TableVersionNotFoundError(
-            f"table {target.id} is declared, but nothing has been written to it yet"
-        )
+        raise target.nothing_written()
     _check_repetition(lookup, latest)
     version = _version_to_restore(target, latest, wanted)
     undone = _commits_after(latest, version)

@@ -303,9 +303,7 @@ def _newest(target: ResolvedTable) -> TableVersion:
     """
     newest = target.newest_version()
     if newest is None:
-        raise spec_errors.TableVersionNotFoundError(
-            f"table {target.id} is declared, but nothing has been written to it yet"
-        )
+        raise target.nothing_written()
     target.check_not_bypassed(int(newest.version))
     return newest
 

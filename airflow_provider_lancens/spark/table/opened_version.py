@@ -30,9 +30,7 @@ def open_version(target: ResolvedTable, version: int | None) -> LanceDataset:
     if version is None:
         latest = target.open_latest()
         if latest is None:
-            raise spec_errors.TableVersionNotFoundError(
-                f"table {target.id} is declared, but nothing has been written to it yet"
-            )
+            raise target.nothing_written()
         return latest
     return target.open(version, target.check_version(version))
 

@@ -118,6 +118,12 @@ class ResolvedTable:
             raise self._gone() from error
         return versions[0] if versions else None
 
+    def nothing_written(self) -> spec_errors.TableVersionNotFoundError:
+        """Return the error (11) of a call that needs a version of a table that has none yet."""
+        return spec_errors.TableVersionNotFoundError(
+            f"table {self.id} is declared, but nothing has been written to it yet"
+        )
+
     def check_version(self, version: int) -> TableVersion | None:
         """Check that a version exists.
 

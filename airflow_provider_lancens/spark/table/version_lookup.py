@@ -192,9 +192,7 @@ def _at_time(target: ResolvedTable, as_of: datetime) -> int:
         target.latest_version() if target.dataset.version_authority is not None else max(stored, default=None)
     )
     if newest is None:
-        raise spec_errors.TableVersionNotFoundError(
-            f"table {target.id} is declared, but nothing has been written to it yet"
-        )
+        raise target.nothing_written()
     # The newest version of a managed table may not have its final name yet: it will have a later time.
     times = [(version, stored[version].modified or _EPOCH) for version in sorted(stored) if version <= newest]
     # A commit that is made from now on isn't before the limit: a local file system gives it the time of the
