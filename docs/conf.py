@@ -1,6 +1,5 @@
 """How Sphinx builds these pages: `./scripts/docs`."""
 
-import importlib
 import os
 import sys
 import tempfile
@@ -24,12 +23,3 @@ suppress_warnings = ["ref.python"]  # results have a field `bytes`, which a type
 html_theme = "furo"
 html_static_path = ["static"]
 html_css_files = ["pages.css"]
-
-# autodoc lists what a module holds, and the packages of the reference load their names on first use.
-for _package in (
-    *("operators", "sensors", "assets", "hooks", "triggers"),
-    *("spark", "spark.maintenance", "namespace", "doctor"),
-):
-    _module = importlib.import_module(f"airflow_provider_lancens.{_package}")
-    for _name in _module.__all__:
-        getattr(_module, _name)

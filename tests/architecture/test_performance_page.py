@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.benchmarks.tables import part_of, summary
+from tests.benchmarks.tables import comparisons, digest_of, part_of, summary
 
 NAMES = [file.stem for file in sorted((Path(__file__).parents[2] / "docs/performance").glob("*.json"))]
 
@@ -37,3 +37,4 @@ def test_the_summary_is_made_from_the_kept_figures(folder: Path) -> None:
     figures = {name: json.loads((folder / f"{name}.json").read_text()) for name in NAMES}
 
     assert (folder / "ratios.md").read_text() == summary(figures)
+    assert digest_of(comparisons(figures)) in (folder / "summary.svg").read_text()

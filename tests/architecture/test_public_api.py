@@ -193,3 +193,14 @@ def test_type_checkers_see_lazy_exports(room: str, root: Path) -> None:
     ]
 
     assert seen == set(ast.literal_eval(call.args[1]).items())
+
+
+def test_each_public_name_has_one_entry_in_the_reference_and_is_in_its_list(root: Path) -> None:
+    pages = "".join(page.read_text() for page in sorted((root / "docs").glob("api-*.md")))
+    entries = [name.rpartition(".")[2] for name in re.findall(r"auto(?:class|function):: (\S+)", pages)]
+    listed = re.findall(r"`~[\w.]*?(\w+)`", (root / "docs" / "reference.md").read_text())
+
+    public = {name for names in PUBLIC.values() for name in names}
+    assert sorted(set(entries) - {"LanceWriteOperator"}) == sorted(public | {"connect", "literal"})
+    assert len(entries) == len(set(entries))
+    assert sorted(listed) == sorted(set(entries) - {"LanceWriteOperator"})

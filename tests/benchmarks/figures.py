@@ -1,7 +1,8 @@
 """What benchmarks measure, kept as JSON: docs/performance.md shows plots and tables of it.
 
 ``LANCENS_FIGURES`` names the folder to write to; without it, nothing is kept. Each figure has a file of its
-own, with the machine and the date, so that one of them can be measured again without the others.
+own, with the machine and the date, so that one of them can be measured again without the others. A figure
+that is kept begins when nothing else runs.
 """
 
 import json
@@ -12,13 +13,22 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from tests.benchmarks.machine import load, this_machine
+from tests.benchmarks.machine import load, this_machine, wait_until_quiet
 from tests.benchmarks.timing import Times
+
+FOLDER = "LANCENS_FIGURES"
 
 At = float | str
 """Where on the horizontal axis: a number, or the name of a kind of data."""
 Point = tuple[At, float, float, float]
 """Median, lowest and highest value at one place."""
+
+
+def _load_at_start() -> float:
+    """The load when a figure begins: below 1 if it is kept."""
+    if FOLDER in os.environ:
+        wait_until_quiet()
+    return load()
 
 
 @dataclass
@@ -30,7 +40,7 @@ class Figure:
     units: dict[str, dict[str, list[Point]]] = field(default_factory=dict)
     ratios: dict[str, list[tuple[At, float]]] = field(default_factory=dict)
     """Ratios of times that were measured in turn: the median over the rounds."""
-    load_before: float = field(default_factory=load)
+    load_before: float = field(default_factory=_load_at_start)
 
     def add(self, unit: str, series: str, at: At, values: Sequence[float]) -> None:
         """Add what was measured of one series at one place."""
@@ -54,7 +64,7 @@ class Figure:
 
     def save(self) -> None:
         """Write the figure, if a folder is named."""
-        if folder := os.environ.get("LANCENS_FIGURES"):
+        if folder := os.environ.get(FOLDER):
             file = Path(folder, f"{self.name}.json")
             file.write_text(json.dumps(self._content(), indent=1) + "\n", encoding="utf-8")
 

@@ -2,6 +2,7 @@
 
 import os
 import platform
+import time
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -26,6 +27,20 @@ def this_machine() -> dict[str, Any]:
 def load() -> float:
     """Return how many processes wanted to run in the last minute, on average, this one among them."""
     return round(os.getloadavg()[0], 1)
+
+
+def wait_until_quiet() -> None:
+    """Wait until less than one process wants to run, on average of the last minute, and say so each minute.
+
+    ``LANCENS_BENCHMARK_LOAD`` names another limit, such as 100 to measure at once, for a first try.
+    """
+    limit = float(os.environ.get("LANCENS_BENCHMARK_LOAD", "1"))
+    checks = 0
+    while os.getloadavg()[0] >= limit:
+        if checks % 12 == 0:
+            print(f"\nwaiting until the load is below {limit:g}; it is {load()}", flush=True)  # noqa: T201
+        checks += 1
+        time.sleep(5)
 
 
 def _processor() -> str:

@@ -16,7 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from tests.benchmarks.series import is_peer, label_of
-from tests.benchmarks.tables import part_of, summary
+from tests.benchmarks.tables import Comparison, comparisons, digest_of, part_of, short_ratio, summary
 
 FOLDER = Path(__file__).parents[2] / "docs" / "performance"
 GRAY = "#7a7a7a"
@@ -65,6 +65,34 @@ def draw(file: Path) -> None:
         )
         metadata = {"Identifier": digest(file), "Date": None, "Creator": None}
         drawn.savefig(file.with_suffix(".svg"), transparent=True, metadata=metadata)
+        pyplot.close(drawn)
+
+
+def draw_summary(compared: Sequence[Comparison], file: Path) -> None:
+    """Draw one bar for each ratio to another implementation: to the left where this package is faster."""
+    rows = sorted((one for one in compared if one.with_peer), key=lambda one: one.ratio, reverse=True)
+    with mpl.rc_context(STYLE):
+        drawn, axes = pyplot.subplots(figsize=(9.6, 0.34 * len(rows) + 1.2), layout="constrained")
+        for number, one in enumerate(rows):
+            color = COLORS[0] if one.ratio <= 1 else COLORS[1]
+            axes.barh(number, one.ratio - 1, left=1, height=0.7, color=color)
+            axes.annotate(
+                short_ratio(one.ratio),
+                (one.ratio, number),
+                xytext=(-4 if one.ratio <= 1 else 4, 0),
+                textcoords="offset points",
+                ha="right" if one.ratio <= 1 else "left",
+                va="center",
+                fontsize=8,
+            )
+        axes.set_xscale("log")
+        axes.set_xlim(min(one.ratio for one in rows) / 3, max(2 * max(one.ratio for one in rows), 4))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.set_yticks(range(len(rows)), [f"{one.label}, {one.place}" for one in rows], fontsize=8)
+        axes.axvline(1, color=GRAY, linewidth=0.8)
+        axes.set_title("◀ this package takes less    |    it takes more ▶", fontsize=10)
+        metadata = {"Identifier": digest_of(compared), "Date": None, "Creator": None}
+        drawn.savefig(file, transparent=True, metadata=metadata)
         pyplot.close(drawn)
 
 
@@ -134,6 +162,7 @@ def main() -> None:
         draw(FOLDER / f"{name}.json")
         (FOLDER / f"{name}.md").write_text(part_of(name, figure), encoding="utf-8")
     (FOLDER / "ratios.md").write_text(summary(figures), encoding="utf-8")
+    draw_summary(comparisons(figures), FOLDER / "summary.svg")
 
 
 if __name__ == "__main__":

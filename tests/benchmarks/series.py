@@ -1,12 +1,12 @@
 """The names of series, as the plots and tables of docs/performance.md show them."""
 
 LABELS = {
-    "direct": "write_files",
-    "frame": "write_table",
+    "direct": "files to Lance",
+    "frame": "DataFrame to Lance",
     "parquet": "Spark to Parquet",
     "pylance": "pylance, one process",
     "connector": "lance-spark connector",
-    "upsert": "upsert by write_table",
+    "upsert": "upsert",
     "delta, rewriting files": "Delta Lake MERGE",
     "delta, deletion vectors": "Delta Lake MERGE, deletion vectors",
     "iceberg, rewriting files": "Iceberg MERGE",
@@ -18,9 +18,11 @@ LABELS = {
     "poll": "poll 100 waits",
     "shared": "shared poll",
     "naive": "a naive trigger for each wait",
+    "calls, shared": "calls of the shared poll",
+    "calls, naive": "calls of naive triggers",
 }
 """Names that differ from those in the figures."""
-PEERS = {"parquet", "pylance", "connector", "naive"}
+PEERS = {"parquet", "pylance", "connector", "naive", "calls, naive"}
 """Those of them that are no part of this package; so is everything by, or for, another library."""
 OF_PEERS = ("by pylance", "by bare Thrift", "by the peer", "delta,", "iceberg,")
 NAMES_OF_PEERS = {"by the peer": "by lance-namespace-impls"}

@@ -63,7 +63,7 @@ def test_waits(tmp_path: Path) -> None:
         figure.add("calls of a poll", "naive", waits, [naive["calls_a_wait"] * waits])
         figure.add("CPU seconds of a poll", "shared", waits, [warm["cpu_seconds_a_tick"]])
         figure.add("CPU seconds of a poll", "naive", waits, [naive["cpu_seconds_a_wait"] * waits])
-        figure.add_ratio("calls, naive", "shared", waits, found["naive_ratio"])
+        figure.add_ratio("calls, shared", "calls, naive", waits, 1 / found["naive_ratio"])
     figure.save()
 
     assert figure.medians("calls of a poll", "shared")[WAITS[-1]] <= 12

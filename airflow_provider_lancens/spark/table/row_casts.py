@@ -173,7 +173,7 @@ def _is_bytes(arrow: Any) -> bool:
 
 
 def conform(
-    batches: Iterable[pa.RecordBatch], schema: pa.Schema, cut_times: bool = False
+    batches: Iterable[pa.RecordBatch], schema: pa.Schema, cut_times: bool = False, conformed: bool = False
 ) -> Iterator[pa.RecordBatch]:
     """Yield the batches with exactly these columns, in this order, of these types.
 
@@ -181,6 +181,8 @@ def conform(
         batches: batches that have at least these columns.
         schema: the columns.
         cut_times: whether to truncate times to their new unit; if not, finer times don't fit.
+        conformed: whether the batches come from another `conform`, which has checked and aligned the values
+            whose type stays the same.
 
     Raises:
         RowError: a value doesn't fit.
@@ -188,13 +190,13 @@ def conform(
     start = 0
     for batch in batches:
         with rows_from(start):
-            columns = [_column(batch.column(field.name), field, cut_times) for field in schema]
+            columns = [_column(batch.column(field.name), field, cut_times, conformed) for field in schema]
         yield pa.RecordBatch.from_arrays(columns, schema=schema)
         start += batch.num_rows
 
 
 def merged(
-    batches: Iterable[pa.RecordBatch], schema: pa.Schema, match: ColumnMatch
+    batches: Iterable[pa.RecordBatch], schema: pa.Schema, match: ColumnMatch, conformed: bool = False
 ) -> Iterator[pa.RecordBatch]:
     """Yield the batches with exactly these columns, null where they lack one or a nested field of it.
 
@@ -202,6 +204,7 @@ def merged(
         batches: the batches.
         schema: the columns of the table; all fields that the batches lack are nullable.
         match: where the columns are in the batches; fields of structs are matched by name.
+        conformed: see `conform`.
 
     Raises:
         RowError: a value doesn't fit.
@@ -209,7 +212,7 @@ def merged(
     start = 0
     for batch in batches:
         with rows_from(start):
-            columns = [_merged_column(batch, field, match) for field in schema]
+            columns = [_merged_column(batch, field, match, conformed) for field in schema]
         yield pa.RecordBatch.from_arrays(columns, schema=schema)
         start += batch.num_rows
 
@@ -254,7 +257,7 @@ def without_empty(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
     return (batch for batch in batches if batch.num_rows)
 
 
-def _column(column: pa.Array, field: pa.Field, cut_times: bool) -> pa.Array:
+def _column(column: pa.Array, field: pa.Field, cut_times: bool, conformed: bool = False) -> pa.Array:
     if not field.nullable:
         check_no_nulls(column, field.name)
     if isinstance(column, pa.ExtensionArray):
@@ -264,9 +267,13 @@ def _column(column: pa.Array, field: pa.Field, cut_times: bool) -> pa.Array:
     if pa.types.is_dictionary(column.type) and not pa.types.is_dictionary(field.type):
         column = column.dictionary_decode()  # Arrow casts values more widely than dictionaries of them
     if column.type != field.type:
-        column = _cast(column, field, cut_times)
+        column, conformed = _cast(column, field, cut_times), False
     if _requires_values(field.type):
         _check_values(column, field)
+    return column if conformed else _checked(column, field, cut_times)
+
+
+def _checked(column: pa.Array, field: pa.Field, cut_times: bool) -> pa.Array:
     if not cut_times and contains_text(field.type):
         check_text(column, field.name)
     return _realigned(column) if _contains_decimals(field.type) else column
@@ -324,11 +331,12 @@ def _lacks_values(array: pa.Array, arrow: pa.DataType) -> bool:
     )
 
 
-def _merged_column(batch: pa.RecordBatch, field: pa.Field, match: ColumnMatch) -> pa.Array:
+def _merged_column(batch: pa.RecordBatch, field: pa.Field, match: ColumnMatch, conformed: bool) -> pa.Array:
     if field.name not in match.sources:
         return pa.nulls(batch.num_rows, field.type)
     column = batch.column(match.sources[field.name])
-    return _column(_by_name(column, field.type, match.match_case), field, cut_times=False)
+    found = _by_name(column, field.type, match.match_case)
+    return _column(found, field, cut_times=False, conformed=conformed)
 
 
 def _by_name(column: pa.Array, arrow: pa.DataType, match_case: bool) -> pa.Array:

@@ -228,8 +228,12 @@ class WriteTask:
         if digest is not None and digest.value:
             yield _without_fragment(digest=digest.value)
 
-    def fitted(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def fitted(self, batches: Iterable[pa.RecordBatch], conformed: bool = False) -> Iterator[pa.RecordBatch]:
         """Yield rows as the table stores them.
+
+        Args:
+            batches: the rows.
+            conformed: whether they come from `conform`, with other columns.
 
         Raises:
             RowError: a value doesn't fit.
@@ -237,8 +241,8 @@ class WriteTask:
         if self.kept is not None:
             return self._with_kept_columns(batches, self.kept)
         if self.match is None:
-            return conform(batches, self.schema)
-        return merged(batches, self.schema, self.match)
+            return conform(batches, self.schema, conformed=conformed)
+        return merged(batches, self.schema, self.match, conformed)
 
     def _with_kept_columns(
         self, batches: Iterable[pa.RecordBatch], kept: KeptColumns

@@ -217,7 +217,7 @@ class FileTask:
                 yield from batch.to_pylist()
 
     def _write(self, share: Sequence[FileUnit]) -> Iterator[pa.RecordBatch]:
-        rows = self.reader.read(share, self.write.fitted)
+        rows = self.reader.read(share, partial(self.write.fitted, conformed=True))
         if is_local(self.write.dataset.location) and all(is_local(unit.file.location) for unit in share):
             yield from self.write.write(rows)
             return

@@ -4,6 +4,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
+from airflow_provider_lancens.namespace.row_errors import RowError
 from airflow_provider_lancens.spark.table.row_casts import conform
 
 DECIMALS = pa.array([Decimal("1.50"), None, Decimal("-2.25")], pa.decimal128(5, 2))
@@ -149,3 +150,13 @@ def test_bytes_need_not_be_utf8() -> None:
     batch = pa.record_batch({"b": [b"\xff"]})
 
     assert list(conform([batch], batch.schema)) == [batch]
+
+
+def test_conformed_values_are_neither_copied_nor_checked_again_unless_they_are_cast() -> None:
+    batch = pa.record_batch({"d": pa.array([1], pa.decimal128(10, 2)), "s": unchecked(b"\xff")})
+
+    [same] = conform([batch], batch.schema, conformed=True)
+
+    assert [one.buffers()[1].address for one in same] == [one.buffers()[1].address for one in batch]
+    with pytest.raises(RowError, match="UTF-8"):
+        list(conform([batch], pa.schema({"s": pa.large_string()}), conformed=True))
