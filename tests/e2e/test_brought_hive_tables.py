@@ -20,7 +20,7 @@ from tests.support.hive_tables import HiveDatabase, hive_database
 pytestmark = [pytest.mark.thorough, pytest.mark.timeout(900)]
 
 EXAMPLES = TREE / "example_dags"
-TABLES, KILLED_AFTER = 50, 10
+TABLES, KILLED_AFTER = 12, 3
 
 
 @pytest.fixture

@@ -18,6 +18,15 @@ from tests.wheel.python_versions import RUNNING
 
 RELEASES = supported_releases()
 OLDEST, MIDDLE, NEWEST = RELEASES[0], RELEASES[len(RELEASES) // 2], RELEASES[-1]
+NEWEST_OF_EACH_MINOR = {release.version.rpartition(".")[0]: release for release in RELEASES}
+BY_TIER = [
+    pytest.param(
+        release,
+        marks=[] if release in (OLDEST, *NEWEST_OF_EACH_MINOR.values()) else pytest.mark.long,
+        id=release.version,
+    )
+    for release in RELEASES
+]
 UNPINNED = [
     "hmsclient",
     "lance-namespace",
@@ -59,7 +68,7 @@ def _kept_pins(release: Release) -> dict[str, str]:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("release", RELEASES, ids=lambda release: release.version)
+@pytest.mark.parametrize("release", BY_TIER)
 def test_versions_are_found_beside_what_an_airflow_pins(release: Release, tmp_path: Path) -> None:
     found = resolve(
         TREE / "pyproject.toml",

@@ -69,13 +69,16 @@ class Fragmentation:
     rows: int
     """Rows of the version, without the deleted ones."""
     deleted: int
+    is_upper_bound: bool = False
+    """Whether `planned` and `small` may be lower, since no compaction was planned."""
 
     def decide(self, thresholds: Thresholds) -> Decision:
         """Decide whether a compaction is due."""
         share = _share(self.deleted, self.rows + self.deleted)
         least, most = thresholds.min_small_fragments, thresholds.max_deleted_share
+        small = f"at most {self.small}" if self.is_upper_bound else self.small
         reason = (
-            f"{self.small} of {self.fragments} fragments are small and can be merged"
+            f"{small} of {self.fragments} fragments are small and can be merged"
             f"{_set('min_small_fragments', least)}, {share:.1%} of the rows are deleted"
             f"{_set('max_deleted_share', most)}"
         )
@@ -401,6 +404,9 @@ def _ids(field: Any) -> Iterator[int]:
 
 _TARGET_ROWS = 1024 * 1024
 """Lance's default."""
+_MAX_PLANNED = 1000
+"""A plan of more fragments is made only if a compaction may be due: it names each of them, which takes twenty
+times as long as counting them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -473,7 +479,22 @@ class TableState:
 
     def decide_compaction(self, options: CompactionOptions, thresholds: Thresholds) -> Decision:
         """Decide whether a compaction is due, and log it."""
-        return self._logged("compaction", self.fragmentation(options).decide(thresholds))
+        counted = self._upper_bound(options)
+        decision = None if counted is None else counted.decide(thresholds)
+        if decision is None or decision.is_due:
+            decision = self.fragmentation(options).decide(thresholds)
+        return self._logged("compaction", decision)
+
+    def _upper_bound(self, options: CompactionOptions) -> Fragmentation | None:
+        """Count the small fragments of a table of many; None if the fragments have to be planned.
+
+        Lance counts a fragment by all its rows, a plan by those that aren't deleted.
+        """
+        stats = self.dataset.stats.dataset_stats(options.target_rows_per_fragment or _TARGET_ROWS)
+        fragments, small = stats["num_fragments"], stats["num_small_files"]
+        if fragments <= _MAX_PLANNED or stats["num_deleted_rows"]:
+            return None
+        return Fragmentation(fragments, small, small, self.dataset.count_rows(), 0, is_upper_bound=True)
 
     def decide_index(
         self, spec: IndexSpec, thresholds: Thresholds, *, compacted: bool = False

@@ -1,23 +1,20 @@
 """What a table of many fragments costs: appends, and the decision whether a compaction is due."""
 
+import itertools
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import lance
 import pyarrow as pa
 import pytest
-from lance.fragment import write_fragments
 from lance.optimize import Compaction
 
-from airflow_provider_lancens.spark import NamespaceSpec
-from airflow_provider_lancens.spark.commit.append_overwrite import KINDS
-from airflow_provider_lancens.spark.commit.committer import Committer
-from airflow_provider_lancens.spark.keys import Counts, KeyedWrite
+from airflow_provider_lancens.spark import NamespaceSpec, connect
 from airflow_provider_lancens.spark.maintenance import CompactionOptions, Thresholds
 from airflow_provider_lancens.spark.maintenance.table_state import table_state
 from tests.benchmarks.figures import Figure
 from tests.benchmarks.timing import interleaved, timed
-from tests.old_table import ROW, target_at
+from tests.old_table import ROW
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 
@@ -43,12 +40,11 @@ def steps(root: Path, fragments: int) -> Mapping[str, Callable[[], object]]:
     """The steps of this package, each with its counterpart by pylance alone."""
     spec, location = NamespaceSpec("dir", {"root": str(root)}), str(root / "orders.lance")
     lance.write_dataset(pa.table({"n": range(fragments)}), location, max_rows_per_file=1)
-    target, thresholds = target_at(location), Thresholds(min_small_fragments=10 * FRAGMENTS[-1])
+    orders, keys = connect("dir", {"root": str(root)}).table("orders"), itertools.count()
+    thresholds = Thresholds(min_small_fragments=10 * FRAGMENTS[-1])
 
     def append() -> None:
-        version = lance.dataset(location).version
-        change = KINDS["append"]("orders", version, ROW.schema, write_fragments(ROW, location, mode="append"))
-        Committer(target, KeyedWrite(f"after {version}"), Counts(1, 1, 100)).commit(change, version)
+        assert orders.append(ROW, key=f"append {next(keys)}").inserted == 1
 
     def decide() -> None:
         with table_state(spec, "orders") as state:
