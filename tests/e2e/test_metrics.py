@@ -8,7 +8,7 @@ import pytest
 from tests.e2e.dag_run import TREE, dag_run
 from tests.support.statsd import StatsdServer
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.thorough, pytest.mark.timeout(600)]
 
 OF = "lance_conn_id=folder,table=t"
 

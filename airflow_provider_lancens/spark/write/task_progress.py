@@ -13,7 +13,7 @@ import re
 import threading
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -121,12 +121,18 @@ def _every(seconds: float, call: Callable[[], None], end: Callable[[], None]) ->
     """Make calls at intervals, and one at the end, in a thread; the write goes on if they fail."""
     over = threading.Event()
 
+    def made(one: Callable[[], None]) -> None:
+        try:
+            one()
+        except Exception as error:
+            # Named only now: `lance_namespace` takes a worker a second to import.
+            if not isinstance(error, spec_errors.LanceNamespaceError):
+                raise
+
     def repeat() -> None:
         while not over.wait(seconds):
-            with suppress(spec_errors.LanceNamespaceError):
-                call()
-        with suppress(spec_errors.LanceNamespaceError):
-            end()
+            made(call)
+        made(end)
 
     thread = threading.Thread(target=repeat, name="lance-write-progress", daemon=True)
     thread.start()

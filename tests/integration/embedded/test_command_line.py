@@ -10,6 +10,8 @@ from airflow_provider_lancens.embedded import EmbeddedMetastore
 from tests.integration.embedded.calls import create_database, list_databases
 from tests.integration.embedded.processes import ends_within, lives, run_command, serving
 
+pytestmark = pytest.mark.thorough
+
 SECONDS_TO_DIE = 5
 
 

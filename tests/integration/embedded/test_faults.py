@@ -20,6 +20,8 @@ from tests.integration.embedded.calls import list_databases
 from tests.integration.embedded.processes import listening_addresses
 from tests.servers.small_disk import small_disk
 
+pytestmark = pytest.mark.thorough
+
 ODD_ENVIRONMENT = {
     "SPARK_HOME": "/nowhere",
     "SPARK_CONF_DIR": "/nowhere",

@@ -58,6 +58,7 @@ def test_a_failed_call_returns_its_connection(proxy: Proxy) -> None:
     assert proxy.connections == 1
 
 
+@pytest.mark.thorough
 def test_many_threads_share_a_small_pool_without_an_error(proxy: Proxy, database: str) -> None:
     with connect(proxy, **{"client.pool-size": "3"}) as namespace:
         namespace.create_namespace({"id": [database]})

@@ -126,6 +126,13 @@ STORES = {
         leaves_leases=True,
     ),
 }
+BY_TIER = [
+    pytest.param(
+        name,
+        marks=pytest.mark.slow if name in ("no bulk deletes", "denied listings") else pytest.mark.thorough,
+    )
+    for name in STORES
+]
 FEW = {*list(VERBS)[::9], "doctor", "tag", "branch", "convert"}
 
 
@@ -219,10 +226,9 @@ def threads_without_jvm(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYSPARK_PIN_THREAD", "false")
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("managed_by", ["storage", "impl"])
-@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize("store", BY_TIER)
 def test_a_verb_works_or_says_what_the_store_lacks(store: str, managed_by: str) -> None:
     check_all(store, managed_by, [name for name in VERBS if name in FEW])
 

@@ -20,6 +20,8 @@ from tests.support.blob_tables import BLOBS, REFERENCES, clips
 from tests.support.reads import read_table
 from tests.support.writes import write_table
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.mark.parametrize(
     ("value", "message"),

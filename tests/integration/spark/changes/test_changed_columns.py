@@ -14,6 +14,8 @@ from airflow_provider_lancens.spark.commit.delete import delete_rows
 from tests.support.changed_tables import Changes
 from tests.support.maintained_tables import Maintained, by_path_alone, rows
 
+pytestmark = pytest.mark.thorough
+
 STABLE = TableLayout(stable_row_ids=True)
 
 

@@ -20,6 +20,8 @@ from airflow_provider_lancens.spark.maintenance.compact import compact_table
 from tests.integration.airflow.lifecycle import Attempt
 from tests.support.maintained_tables import Maintained, on
 
+pytestmark = pytest.mark.thorough
+
 
 def days(table: Maintained, version: int) -> list[str]:
     after = version - 1 or None

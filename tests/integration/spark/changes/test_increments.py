@@ -24,6 +24,8 @@ from tests.integration.airflow.lifecycle import Attempt
 from tests.support.maintained_tables import Maintained
 from tests.support.reads import read_table
 
+pytestmark = pytest.mark.thorough
+
 BOOKMARK = "revenue"
 STABLE = TableLayout(stable_row_ids=True)
 

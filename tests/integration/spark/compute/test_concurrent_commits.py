@@ -13,6 +13,8 @@ from tests.support.indices import build_index
 from tests.support.maintained_tables import Maintained, rows
 from tests.support.writes import write_table
 
+pytestmark = pytest.mark.thorough
+
 NULL = "cast(null AS bigint) AS n"
 
 

@@ -20,6 +20,8 @@ from tests.old_table import commit, s3_table
 from tests.servers.s3_double import S3Double
 from tests.servers.s3_requests import BULK_DELETE, DELETE, GET, LIST, Request
 
+pytestmark = pytest.mark.thorough
+
 VERSIONS = 700
 REMOVED = re.compile("/(_transactions|data|_versions)/")
 CLEAN_UP = """

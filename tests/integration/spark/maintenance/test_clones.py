@@ -17,6 +17,8 @@ from tests.integration.spark.maintenance.maintaining import write
 from tests.support.maintained_tables import Maintained, Run
 from tests.support.reads import read_table
 
+pytestmark = pytest.mark.thorough
+
 BY_ID = {"column": "id", "index_type": "BTREE"}
 PLAN: dict[str, Any] = {
     "indices": [BY_ID],

@@ -44,6 +44,8 @@ from tests.servers.s3_requests import Request
 from tests.servers.stops import SECONDS, run_stopped, stops_of
 from tests.support.bookmarks import move_bookmark
 
+pytestmark = pytest.mark.thorough
+
 OLD, NEWEST = 2, 4
 NAME = "consumer"
 

@@ -19,6 +19,8 @@ from tests.support.maintained_tables import Maintained, by_path_alone, on, rows
 from tests.support.results import number_of
 from tests.support.writes import write_table
 
+pytestmark = pytest.mark.thorough
+
 
 @on("hive")
 def test_rows_of_others_are_kept_when_it_is_published(table: Maintained) -> None:

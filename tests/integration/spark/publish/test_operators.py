@@ -14,6 +14,8 @@ from airflow_provider_lancens.operators.publish import LanceDiscardOperator, Lan
 from tests.integration.airflow.lifecycle import Attempt
 from tests.support.maintained_tables import Maintained, rows
 
+pytestmark = pytest.mark.thorough
+
 Run = Callable[..., tuple[dict[str, Any], dict[str, Any]]]
 
 

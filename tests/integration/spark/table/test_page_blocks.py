@@ -14,6 +14,8 @@ from airflow_provider_lancens import LanceCatalog, connect
 from tests.pyspark_versions import has_data_sources
 from tests.support.page_code import run_blocks
 
+pytestmark = pytest.mark.thorough
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 

@@ -1,5 +1,9 @@
 """The files by which tasks report their progress: few requests, none for a quick task, and none left."""
 
+import json
+import pickle
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,9 +15,18 @@ from airflow_provider_lancens.namespace.storage.write_leases import LEASES, leas
 from airflow_provider_lancens.spark.commit.write_lease import WriteLease, acquire_lease
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 from airflow_provider_lancens.spark.write.task_progress import WriteProgress
+from airflow_provider_lancens.spark.write.write_task import WriteTask
 from tests.counted_requests import counted_requests
 
 BATCH = pa.record_batch({"n": pa.array(range(100), pa.int64())})
+
+WORKER = """
+import json, pathlib, pickle, sys
+import pyarrow as pa
+task = pickle.loads(pathlib.Path(sys.argv[1]).read_bytes())
+[written] = task.run(iter([pa.record_batch({"n": pa.array(range(100), pa.int64())})]))
+print(json.dumps([written["rows"][0].as_py(), "lance_namespace" in sys.modules]))
+"""
 
 
 @pytest.fixture
@@ -82,3 +95,16 @@ def test_reports_of_killed_tasks_are_no_leases_and_go_with_the_write(
 
     assert caplog.messages == ["2 running tasks have written 6,000,000 rows, 500.0 MB in memory"]
     assert files.below(LEASES) == []
+
+
+def test_a_worker_writes_without_importing_the_clients_of_lance_namespace(
+    target: ResolvedTable, lease: WriteLease, tmp_path: Path
+) -> None:
+    """They take a second to import, which the first task of each Python worker would wait for."""
+    task = WriteTask(target.dataset, BATCH.schema, None, 1000, None, progress=WriteProgress(lease))
+    (tmp_path / "task").write_bytes(pickle.dumps(task))
+
+    done = subprocess.run([sys.executable, "-c", WORKER, tmp_path / "task"], capture_output=True, text=True)
+
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == [100, False]
