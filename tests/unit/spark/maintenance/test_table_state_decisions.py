@@ -1,16 +1,26 @@
 """When a maintenance step is due, by numbers."""
 
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
+import lance
+import pyarrow as pa
 import pytest
 
 from airflow_provider_lancens.spark.maintenance.maintenance_options import (
     DEFAULT_THRESHOLDS,
+    CompactionOptions,
     IndexSpec,
     Thresholds,
 )
-from airflow_provider_lancens.spark.maintenance.table_state import Coverage, Fragmentation, OldVersions
+from airflow_provider_lancens.spark.maintenance.table_state import (
+    Coverage,
+    Fragmentation,
+    OldVersions,
+    table_state,
+)
+from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec
 
 BITMAP = IndexSpec("day", "BITMAP")
 VECTORS = IndexSpec("v", "IVF_PQ")
@@ -122,3 +132,20 @@ def test_many_old_versions_or_a_very_old_one_make_a_clean_up_pay(
     found: OldVersions, thresholds: dict[str, Any], due: bool
 ) -> None:
     assert found.decide(Thresholds(**thresholds)).is_due is due
+
+
+def test_many_fragments_are_planned_only_if_a_compaction_may_be_due(tmp_path: Path) -> None:
+    fragments = 1001
+    rows, location = pa.table({"n": range(fragments)}), str(tmp_path / "orders.lance")
+    dataset = lance.write_dataset(rows, location, max_rows_per_file=1)
+
+    def reason(least: int) -> tuple[bool, str]:
+        thresholds = Thresholds(min_small_fragments=least)
+        with table_state(NamespaceSpec("dir", {"root": str(tmp_path)}), "orders") as state:
+            decision = state.decide_compaction(CompactionOptions(), thresholds)
+        return decision.is_due, decision.reason.partition(" are small")[0]
+
+    assert reason(fragments + 1) == (False, "at most 1001 of 1001 fragments")
+    assert reason(fragments) == (True, "1001 of 1001 fragments")
+    dataset.delete("n = 0")
+    assert reason(fragments) == (False, "1000 of 1000 fragments")
