@@ -17,7 +17,7 @@ def readings_of(spark, day):
     return spark.range(24).selectExpr(f"DATE '{day}' AS day", "id AS hour", "15 + id % 7 AS temperature")
 
 
-with DAG("lance_daily_readings", schedule="@daily", start_date=START, default_args=LAKE):
+with DAG("lance_daily_readings", schedule="@daily", start_date=START, default_args=LAKE) as dag:
     declare = LanceDeclareTableOperator(task_id="declare")
     ingest = LanceOverwriteOperator(
         task_id="ingest",
