@@ -13,6 +13,7 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib import pyplot
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from tests.benchmarks.series import is_peer, label_of
@@ -63,9 +64,7 @@ def draw(file: Path) -> None:
         drawn.legend(
             handles, labels, loc="outside lower center", ncols=len(units) + 1, frameon=False, fontsize=9
         )
-        metadata = {"Identifier": digest(file), "Date": None, "Creator": None}
-        drawn.savefig(file.with_suffix(".svg"), transparent=True, metadata=metadata)
-        pyplot.close(drawn)
+        _save(drawn, file.with_suffix(".svg"), digest(file))
 
 
 def draw_summary(compared: Sequence[Comparison], file: Path) -> None:
@@ -91,9 +90,13 @@ def draw_summary(compared: Sequence[Comparison], file: Path) -> None:
         axes.set_yticks(range(len(rows)), [f"{one.label}, {one.place}" for one in rows], fontsize=8)
         axes.axvline(1, color=GRAY, linewidth=0.8)
         axes.set_title("◀ this package takes less    |    it takes more ▶", fontsize=10)
-        metadata = {"Identifier": digest_of(compared), "Date": None, "Creator": None}
-        drawn.savefig(file, transparent=True, metadata=metadata)
-        pyplot.close(drawn)
+        _save(drawn, file, digest_of(compared))
+
+
+def _save(drawn: Figure, file: Path, identifier: str) -> None:
+    metadata = {"Identifier": identifier, "Date": None, "Creator": None}
+    drawn.savefig(file, transparent=True, metadata=metadata)
+    pyplot.close(drawn)
 
 
 def _is_numeric(series: Mapping[str, Sequence[Any]]) -> bool:

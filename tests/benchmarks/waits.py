@@ -200,7 +200,7 @@ def main(folder: Path, waits: int, databases: int, tick: float, ticks: int) -> d
         tables = make_tables(metastore.uri, folder, databases, waits)
         with Proxy(metastore.uri) as proxy:
             os.environ[f"AIRFLOW_CONN_{CONNECTION.upper()}"] = json.dumps(
-                {"conn_type": "lance_hive2", "host": proxy.uri}
+                {"conn_type": "lance_hive2", "host": proxy.uri, "extra": {"root": str(folder)}}
             )
             return asyncio.run(compare(tables, databases, proxy, tick, ticks))
 

@@ -36,6 +36,7 @@ from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, R
 
 if TYPE_CHECKING:
     from lance import LanceDataset, Transaction
+    from lance.dataset import DatasetStats
     from lance.fragment import LanceFragment
     from lance.optimize import CompactionPlan
     from lance_namespace import LanceNamespace
@@ -425,17 +426,23 @@ class TableState:
 
     def fragmentation(self, options: CompactionOptions) -> Fragmentation:
         """Return what a compaction would do, by the manifest alone."""
+        return self._planned(options, self._counts(options))
+
+    def _planned(self, options: CompactionOptions, counts: DatasetStats) -> Fragmentation:
         tasks = [task.fragments for task in plan_compaction(self.dataset, options).tasks]
         merged = [fragment for task in tasks if len(task) > 1 for fragment in task]
         target = options.target_rows_per_fragment or _TARGET_ROWS
-        stats = self.dataset.stats.dataset_stats()  # of all fragments by one call, unlike their metadata
         return Fragmentation(
-            fragments=stats["num_fragments"],
+            fragments=counts["num_fragments"],
             planned=sum(map(len, tasks)),
             small=sum(fragment.num_rows < target for fragment in merged),
             rows=self.dataset.count_rows(),
-            deleted=stats["num_deleted_rows"],
+            deleted=counts["num_deleted_rows"],
         )
+
+    def _counts(self, options: CompactionOptions) -> DatasetStats:
+        """Count the fragments, the small ones and the deleted rows, by one call, unlike their metadata."""
+        return self.dataset.stats.dataset_stats(options.target_rows_per_fragment or _TARGET_ROWS)
 
     def coverage(self, spec: IndexSpec) -> Coverage:
         """Return how much of the table an index covers, by metadata and a listing of its files."""
@@ -479,20 +486,20 @@ class TableState:
 
     def decide_compaction(self, options: CompactionOptions, thresholds: Thresholds) -> Decision:
         """Decide whether a compaction is due, and log it."""
-        counted = self._upper_bound(options)
-        decision = None if counted is None else counted.decide(thresholds)
+        counts = self._counts(options)
+        bound = self._upper_bound(counts)
+        decision = None if bound is None else bound.decide(thresholds)
         if decision is None or decision.is_due:
-            decision = self.fragmentation(options).decide(thresholds)
+            decision = self._planned(options, counts).decide(thresholds)
         return self._logged("compaction", decision)
 
-    def _upper_bound(self, options: CompactionOptions) -> Fragmentation | None:
-        """Count the small fragments of a table of many; None if the fragments have to be planned.
+    def _upper_bound(self, counts: DatasetStats) -> Fragmentation | None:
+        """Return what a compaction would do at most, for many fragments; None if they have to be planned.
 
         Lance counts a fragment by all its rows, a plan by those that aren't deleted.
         """
-        stats = self.dataset.stats.dataset_stats(options.target_rows_per_fragment or _TARGET_ROWS)
-        fragments, small = stats["num_fragments"], stats["num_small_files"]
-        if fragments <= _MAX_PLANNED or stats["num_deleted_rows"]:
+        fragments, small = counts["num_fragments"], counts["num_small_files"]
+        if fragments <= _MAX_PLANNED or counts["num_deleted_rows"]:
             return None
         return Fragmentation(fragments, small, small, self.dataset.count_rows(), 0, is_upper_bound=True)
 

@@ -121,9 +121,9 @@ def _every(seconds: float, call: Callable[[], None], end: Callable[[], None]) ->
     """Make calls at intervals, and one at the end, in a thread; the write goes on if they fail."""
     over = threading.Event()
 
-    def made(one: Callable[[], None]) -> None:
+    def attempt(call: Callable[[], None]) -> None:
         try:
-            one()
+            call()
         except Exception as error:
             # Named only now: `lance_namespace` takes a worker a second to import.
             if not isinstance(error, spec_errors.LanceNamespaceError):
@@ -131,8 +131,8 @@ def _every(seconds: float, call: Callable[[], None], end: Callable[[], None]) ->
 
     def repeat() -> None:
         while not over.wait(seconds):
-            made(call)
-        made(end)
+            attempt(call)
+        attempt(end)
 
     thread = threading.Thread(target=repeat, name="lance-write-progress", daemon=True)
     thread.start()

@@ -270,7 +270,7 @@ def play(lake: Lake, first: Action, second: Action, at: int) -> None:
 FEW, ALL = 31, 1
 """Each run stops at every 31st request, the long tests at each."""
 STEPS = [
-    pytest.param(FEW, marks=pytest.mark.thorough),
+    FEW,
     pytest.param(ALL, marks=[pytest.mark.long, pytest.mark.timeout(3600)]),
 ]
 
