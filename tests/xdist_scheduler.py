@@ -1,58 +1,48 @@
-"""Distribution of tests over processes: those that share a costly server are one work unit.
+"""Distribution of tests over processes: each file is one work unit, or tests that share a costly server.
 
-A metastore serves all processes (`tests/servers/shared.py`). A Spark session serves the process that started
-it, and so do an Airflow home and its servers. The longest units are run first, so that none delays the end.
+A metastore serves all processes (`tests/servers/shared.py`). A Spark session, an Airflow home and a process
+for DAG runs serve the process that started them, which needs each of them once, whatever the number of its
+files. The longest units are run first, so that none delays the end.
 """
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
 _SPARK = "tests/integration/spark"
-_LONG = ("faults", "streaming", "compute", "write", "maintenance", "blobs", "changes", "publish")
-WORK_UNITS: Mapping[str, str] = {
-    # These do Spark's work in their own process.
-    f"{_SPARK}/faults/test_presumed_dead_drivers.py": "file",
-    f"{_SPARK}/faults/test_frozen_drivers.py": "file",
-    f"{_SPARK}/faults/test_lost_metastore.py": "file",
-    f"{_SPARK}/faults/test_missing_files.py": "file",
-    # Each long enough to pay for a Spark session of its own.
-    **{f"{_SPARK}/{name}/": "folder" for name in _LONG},
-    # One Spark session, one Spark Connect server, one standalone cluster.
-    f"{_SPARK}/": "folder",
-    # Tests with their own embedded metastore.
-    "tests/integration/embedded/": "folder",
+FOLDERS: Sequence[str] = (
     # Tests with a running Airflow.
-    "tests/e2e/flights/": "folder",
-    "tests/e2e/running/": "folder",
-    "tests/e2e/soak/": "file",
-    "tests/e2e/test_tutorial.py": "file",
-    # Tests that share a process for their DAGs.
-    "tests/e2e/": "folder",
-}
-"""By the beginning of a path, the first that fits: what is one piece. Elsewhere each file is."""
+    "tests/e2e/running/",
+    "tests/e2e/flights/",
+    # Tests with their own embedded metastore.
+    "tests/integration/embedded/",
+    # One Spark Connect server.
+    f"{_SPARK}/session/",
+    # One YARN cluster.
+    f"{_SPARK}/submit/",
+)
+"""Folders that are one work unit. Elsewhere each file is one."""
 
-FIRST = (
+FIRST: Sequence[str] = (
     # A drop compares the locations of all tables of the server, of which there are few at the beginning.
     "tests/conformance/",
     "tests/integration/hive/test_lost_replies.py",
     "tests/e2e/running/",
-    "tests/e2e/",
-    f"{_SPARK}/",
+    f"{_SPARK}/faults/test_lost_executors.py",
     "tests/wheel/",
+    "tests/e2e/",
+    f"{_SPARK}/faults/",
+    f"{_SPARK}/",
     "tests/integration/",
 )
-"""Pieces that take long, the longest first, but for quick ones; the others follow as they were collected."""
+"""Units that take long, the longest first, but for quick ones; the others follow as they were collected."""
 
 
 def work_unit_of(file: str) -> str:
     """The work unit of a test file."""
-    for beginning, kind in WORK_UNITS.items():
-        if file.startswith(beginning):
-            return beginning if kind == "folder" else file
-    return file
+    return next((folder for folder in FOLDERS if file.startswith(folder)), file)
 
 
 def longest_first(items: list[pytest.Item]) -> None:
@@ -60,8 +50,8 @@ def longest_first(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: _rank(work_unit_of(_file(item.nodeid))))
 
 
-def _rank(piece: str) -> int:
-    return next((rank for rank, beginning in enumerate(FIRST) if piece.startswith(beginning)), len(FIRST))
+def _rank(unit: str) -> int:
+    return next((rank for rank, beginning in enumerate(FIRST) if unit.startswith(beginning)), len(FIRST))
 
 
 def _file(nodeid: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests import tiers
-from tests.xdist_scheduler import FIRST, WORK_UNITS, work_unit_of
+from tests.xdist_scheduler import FIRST, FOLDERS, work_unit_of
 
 TREE = Path(__file__).parents[2]
 Source = pytest.Config.ArgsSource
@@ -34,14 +34,11 @@ def test_only_a_run_without_arguments_is_the_everyday_suite(
     assert bool(tiers.left_out(config)) == (selected == tiers.EVERYDAY)
 
 
-@pytest.mark.parametrize("path", [*WORK_UNITS, *FIRST])
+@pytest.mark.parametrize("path", [*FOLDERS, *FIRST])
 def test_the_work_units_exist(path: str) -> None:
     assert (TREE / path).exists()
 
 
-def test_tests_of_a_folder_with_a_spark_session_are_one_work_unit() -> None:
-    files = [file.relative_to(TREE).as_posix() for file in TREE.glob("tests/integration/spark/**/test_*.py")]
-    asking = [file for file in files if "spark: SparkSession" in (TREE / file).read_text()]
-
-    folders = {str(Path(file).parent) for file in asking}
-    assert len({(str(Path(file).parent), work_unit_of(file)) for file in asking}) == len(folders)
+def test_tests_that_share_the_server_of_a_process_are_one_work_unit_and_other_files_alone() -> None:
+    assert work_unit_of("tests/e2e/running/test_waits.py") == work_unit_of("tests/e2e/running/test_forms.py")
+    assert work_unit_of("tests/e2e/test_examples.py") == "tests/e2e/test_examples.py"

@@ -56,6 +56,11 @@ class Figures:
     def median(self) -> float:
         return median(self.seconds)
 
+    @property
+    def seconds_a_request(self) -> float:
+        """On S3, where an old table may need one request more; on local files, all of the time."""
+        return self.median / max(self.requests.total(), 1)
+
     def __str__(self) -> str:
         kinds = ", ".join(f"{count} {kind}" for kind, count in self.requests.most_common())
         memory = f"{self.megabytes:5.0f} MB" if self.megabytes else ""
@@ -114,7 +119,7 @@ def test_ages(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
     for name, listings in LISTINGS.items():
         assert young[name].requests.total() == pytest.approx(old[name].requests.total(), abs=1)
         listed = 0 if place.s3 else listings * (old[APPEND].median - young[APPEND].median)
-        assert old[name].median <= GROWTH * (young[name].median + listed)
+        assert old[name].seconds_a_request <= GROWTH * (young[name].seconds_a_request + listed)
     assert old["look up a new key"].requests.total() <= MOST
 
 
@@ -133,7 +138,7 @@ def steps_of(place: Place, age: int) -> dict[str, Figures]:
         with place.measured(figures["look up a new key"]):
             look_up(target, WriteIdentity("new"))
         with place.measured(figures["look up an old key"]):
-            assert look_up(target, WriteIdentity(key_of(age // 2))).earlier
+            assert look_up(target, WriteIdentity(key_of(age // 2), on_existing_key="skip")).earlier
         with place.measured(figures["write a new key"]):
             look_up(target, WriteIdentity(key_of(newest + 1)))
             commit(target, newest + 1)
