@@ -20,12 +20,15 @@ import tomllib
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 TREE = Path(__file__).resolve().parents[1]
 PROJECT: dict[str, Any] = tomllib.loads((TREE / "pyproject.toml").read_text())["project"]
 SOURCE: str = PROJECT["urls"]["Source"]
 NAME = f"{PROJECT['name']}-{PROJECT['version']}"
+_UV = (sys.executable, "-m", "uv")
+_PINS = ("constraints.txt", "constraints.hashes")
 
 
 def main(folder: Path) -> None:
@@ -43,22 +46,20 @@ def write_bill_of_materials(file: Path) -> None:
     """Write what is installed with the wheel, with hashes, as CycloneDX."""
     extras = [part for extra in PROJECT["optional-dependencies"] for part in ("--extra", extra)]
     pinned = _run(
-        *(sys.executable, "-m", "uv", "pip", "compile", "--quiet", "--no-annotate", "--no-header"),
+        *(*_UV, "pip", "compile", "--quiet", "--no-annotate", "--no-header"),
         *("--generate-hashes", "--constraints", "constraints.txt", *extras, "pyproject.toml"),
     )
-    _run(
-        *(sys.executable, "-m", "cyclonedx_py", "requirements", "-", "--pyproject", "pyproject.toml"),
-        *(
-            "--mc-type",
-            "library",
-            "--output-reproducible",
-            "--output-format",
-            "JSON",
-            "--output-file",
-            str(file),
-        ),
-        text=pinned,
-    )
+    with TemporaryDirectory() as environment:
+        python = str(Path(environment, "bin", "python"))
+        _run(*_UV, "venv", "--quiet", "--clear", "--python", sys.executable, environment)
+        constraints = (part for name in _PINS for part in ("--constraints", name))
+        _run(*_UV, "pip", "install", "--quiet", "--python", python, *constraints, "--group", "release")
+        _run(
+            *(python, "-m", "cyclonedx_py", "requirements", "-", "--pyproject", "pyproject.toml"),
+            *("--mc-type", "library", "--output-reproducible"),
+            *("--output-format", "JSON", "--output-file", str(file)),
+            text=pinned,
+        )
 
 
 def provenance(built: list[Path]) -> dict[str, Any]:
@@ -92,9 +93,6 @@ def provenance(built: list[Path]) -> dict[str, Any]:
             },
         },
     }
-
-
-_PINS = ("constraints.txt", "constraints.hashes")
 
 
 def digest(file: Path) -> str:

@@ -543,8 +543,13 @@ def hive_2(version: str, *class_path: str) -> Distribution:
         handler_arguments=(False,),  # the proxy initializes it
         handler_proxy="metastore.RetryingHMSHandler",
         frees_connections=True,
-        # Asynchronous logging needs a library that PySpark doesn't include.
-        settings={"hive.async.log.enabled": "false"},
+        settings={
+            # Asynchronous logging needs a library that PySpark doesn't include.
+            "hive.async.log.enabled": "false",
+            # New folders don't copy permissions and group of their parent, as from Hive 3 on: that starts
+            # several commands for each database and table, two thirds of the time to create one.
+            "hive.warehouse.subdir.inherit.perms": "false",
+        },
     )
 
 

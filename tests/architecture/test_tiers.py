@@ -34,6 +34,29 @@ def test_only_a_run_without_arguments_is_the_everyday_suite(
     assert bool(tiers.left_out(config)) == (selected == tiers.EVERYDAY)
 
 
+@pytest.mark.parametrize(
+    ("expression", "marks", "left_out"),
+    [
+        (tiers.EVERYDAY, "pytestmark = pytest.mark.slow", True),
+        ("not thorough and not long", "pytestmark = pytest.mark.slow", False),
+        ("not thorough and not long", "pytestmark = [pytest.mark.long, pytest.mark.timeout(9)]", True),
+        ("not long", "pytestmark = [\n    pytest.mark.timeout(9),\n    pytest.mark.long,\n]", True),
+        ("thorough and not long", "pytestmark = pytest.mark.thorough", False),
+        ("not long or slow", "pytestmark = pytest.mark.long", False),
+        ("not long", "pytestmark = pytest.mark.slow\n\n@pytest.mark.long\ndef test_one(): ...", False),
+        ("not long", "", False),
+        ("", "pytestmark = pytest.mark.long", False),
+    ],
+)
+def test_a_file_is_not_imported_if_a_mark_of_it_is_excluded(
+    expression: str, marks: str, left_out: bool, tmp_path: Path
+) -> None:
+    file = tmp_path / "test_one.py"
+    file.write_text(f"import pytest\n\n{marks}\n")
+
+    assert tiers.leaves_out(expression, file) == left_out
+
+
 @pytest.mark.parametrize("path", [*FOLDERS, *FIRST])
 def test_the_work_units_exist(path: str) -> None:
     assert (TREE / path).exists()

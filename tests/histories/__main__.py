@@ -17,6 +17,7 @@ from airflow_provider_lancens.embedded import EmbeddedMetastore
 from airflow_provider_lancens.spark.session import spark_session
 from tests.histories.history import MakeTable, draw, run, shortened
 from tests.histories.table import Table
+from tests.servers.spark import PRELOADED
 
 
 def main() -> int:
@@ -86,6 +87,7 @@ def _session(stack: ExitStack) -> Any:
         "spark.sql.shuffle.partitions": "1",
         "spark.ui.enabled": "false",
         "spark.sql.session.timeZone": "UTC",
+        **PRELOADED,
     }
     session = stack.enter_context(spark_session("histories", conf))
     session.sparkContext.setLogLevel("OFF")

@@ -23,6 +23,9 @@ SMALL = {
 }
 """A driver on loopback, and executors that fit into the cluster's workers."""
 
+PRELOADED = {"spark.python.daemon.module": "tests.servers.preloaded_daemon"}
+"""For local drivers of tests: their Python workers start with what each of them imports."""
+
 
 @contextmanager
 def standalone_cluster(folder: Path, workers: int = 2) -> Iterator[str]:

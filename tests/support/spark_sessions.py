@@ -7,6 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from airflow_provider_lancens.spark.session import spark_session
+from tests.servers.spark import PRELOADED
 
 ATTEMPTS_OF_A_TASK = 2
 
@@ -18,7 +19,7 @@ def spark() -> Iterator[SparkSession]:
     conf = {
         "spark.master": f"local[2,{ATTEMPTS_OF_A_TASK}]",
         "spark.sql.shuffle.partitions": "2",
-        "spark.python.daemon.module": "tests.servers.preloaded_daemon",
+        **PRELOADED,
     }
     with spark_session("tests", conf) as session:
         session.sparkContext.setLogLevel("OFF")

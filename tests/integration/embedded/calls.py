@@ -36,9 +36,9 @@ def list_databases(uri: str) -> list[str]:
         return list(client.get_all_databases())
 
 
-def create_database(uri: str, name: str) -> None:
+def create_database(uri: str, name: str, location: Path | None = None) -> None:
     with connected(uri) as client:
-        client.create_database(Database(name=name))
+        client.create_database(Database(name=name, locationUri=location and f"file:{location}"))
 
 
 def create_table(uri: str, database: str, table: str, location: Path, **parameters: str) -> None:

@@ -19,6 +19,17 @@ def test_a_started_server_accepts_calls(metastore: EmbeddedMetastore) -> None:
     assert "default" in list_databases(metastore.uri)
 
 
+def test_the_folder_of_a_database_does_not_copy_the_permissions_of_its_parent(
+    metastore: EmbeddedMetastore, database: str, tmp_path: Path
+) -> None:
+    """Copying them takes several processes for each database and table."""
+    tmp_path.chmod(0o700)
+
+    create_database(metastore.uri, database, tmp_path / database)
+
+    assert (tmp_path / database).stat().st_mode & 0o777 == 0o755
+
+
 def test_a_stopped_server_leaves_no_process_and_its_databases_can_be_served_on_another_port(
     folder: Path, database: str
 ) -> None:

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from airflow_provider_lancens.spark import NamespaceSpec
 from airflow_provider_lancens.spark.compute.compute_column import compute_column
 from airflow_provider_lancens.spark.session import spark_session
+from tests.servers.spark import PRELOADED
 
 CORES = 2
 SECONDS = 300
@@ -51,7 +52,7 @@ def run_and_kill(spec: NamespaceSpec, table: str, log: Path, begun: int, batch_r
 def main() -> None:
     job = json.loads(sys.argv[1])
     spec = NamespaceSpec(job["impl"], job["properties"])
-    conf = {"spark.master": f"local[{CORES}]", "spark.driver.memory": "512m"}
+    conf = {"spark.master": f"local[{CORES}]", "spark.driver.memory": "512m", **PRELOADED}
     with spark_session("computing", conf) as spark:
         function = noting(Path(job["log"]), job["seconds"])
         arguments = {"dtype": "int64", "batch_rows": job["batch_rows"]}

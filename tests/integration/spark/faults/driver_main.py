@@ -14,6 +14,7 @@ from airflow_provider_lancens.spark import NamespaceSpec
 from airflow_provider_lancens.spark.session import spark_session
 from tests.integration.spark.faults.step_gates import Freeze, Gate
 from tests.integration.spark.faults.write_ways import WAYS
+from tests.servers.spark import PRELOADED
 
 
 def say(**answer: Any) -> None:
@@ -22,7 +23,9 @@ def say(**answer: Any) -> None:
 
 
 def main() -> None:
-    conf = {"spark.master": "local[1]", "spark.driver.memory": "512m", **json.loads(sys.argv[1])}
+    given = json.loads(sys.argv[1])
+    local = {"spark.master": "local[1]", "spark.driver.memory": "512m", **PRELOADED}
+    conf = given if "spark.master" in given else {**local, **given}
     with spark_session("driver", conf) as spark:
         say(ready=True)
         for line in sys.stdin:

@@ -26,10 +26,11 @@ DRIVER = """
 import sys
 from airflow_provider_lancens.spark import NamespaceSpec, foreach_batch, lance_data_source
 from airflow_provider_lancens.spark.session import spark_session
+from tests.servers.spark import PRELOADED
 
 uri, root, table, checkpoint, rows, sink = sys.argv[1:]
 spec = NamespaceSpec("airflow_provider_lancens.namespace.Hive2Namespace", {"uri": uri, "root": root})
-conf = {"spark.master": "local[2]", "spark.sql.streaming.minBatchesToRetain": "2"}
+conf = {"spark.master": "local[2]", "spark.sql.streaming.minBatchesToRetain": "2", **PRELOADED}
 with spark_session("stream", conf) as spark:
     spark.sparkContext.setLogLevel("OFF")
     spark.dataSource.register(lance_data_source(spec))
