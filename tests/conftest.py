@@ -5,6 +5,7 @@ import os
 import tempfile
 import uuid
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -71,7 +72,8 @@ def pytest_runtest_setup() -> None:
 @pytest.fixture(scope="session")
 def metastore(request: pytest.FixtureRequest) -> MetastoreServer:
     """A real Hive Metastore 2.3.10 for the whole run. Tests that disturb a server start their own."""
-    return shared_metastore(request, "metastore", hms_2())
+    # Each thread keeps its store, so that a connection takes 2 ms of CPU time instead of 30.
+    return shared_metastore(request, "metastore", replace(hms_2(), frees_connections=False))
 
 
 @pytest.fixture(scope="session")

@@ -74,7 +74,7 @@ def _running(note: Path, distribution: Distribution) -> MetastoreServer | None:
 
 
 def _started(note: Path, distribution: Distribution, folder: Path) -> MetastoreServer:
-    server = MetastoreServer(distribution, folder).start()
+    server = MetastoreServer(distribution, folder, heap="1g").start()  # for thousands of tables
     note.write_text(json.dumps({"folder": str(folder), "port": int(server.uri.rpartition(":")[2])}))
     return server
 

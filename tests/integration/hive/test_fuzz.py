@@ -16,6 +16,8 @@ from airflow_provider_lancens.namespace import Hive2Namespace
 from tests.integration.hive.raw import names_in, raw_client
 from tests.support.hive_databases import drop_all
 
+pytestmark = pytest.mark.thorough
+
 OF_A_TEST = re.compile(r"db_[0-9a-f]{10,12}(_\w+)?")
 """The databases of any test; those of hypothesis are other names."""
 FEW = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))

@@ -9,6 +9,8 @@ from lance_namespace import LanceNamespace
 
 from tests.support.backends import PACKAGE, Backend
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.fixture
 def lake(backend: Backend) -> Any:

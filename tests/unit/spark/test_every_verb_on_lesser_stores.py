@@ -129,7 +129,7 @@ STORES = {
 BY_TIER = [
     pytest.param(
         name,
-        marks=pytest.mark.slow if name in ("no bulk deletes", "denied listings") else pytest.mark.thorough,
+        marks=pytest.mark.slow if name == "denied listings" else pytest.mark.thorough,
     )
     for name in STORES
 ]

@@ -23,6 +23,8 @@ from tests.support.blob_tables import BLOBS, REFERENCES, Read, clips
 from tests.support.reads import read_table
 from tests.support.writes import write_files, write_table
 
+pytestmark = pytest.mark.thorough
+
 LONG = 5_000_000
 """Bytes of a value that Lance stores as a file of its own."""
 

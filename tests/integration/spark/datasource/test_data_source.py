@@ -25,7 +25,7 @@ from tests.support.spark_sessions import ATTEMPTS_OF_A_TASK
 from tests.support.typed_rows import SCHEMA, VALUES
 
 SECRET = "not-to-be-shown"
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.thorough
 only_managed = pytest.mark.parametrize("managed_by", ["impl"], indirect=True)
 only_stored = pytest.mark.parametrize("managed_by", ["storage"], indirect=True)
 mostly_managed = pytest.mark.parametrize(
@@ -63,7 +63,6 @@ def test_rows_are_saved_once_and_read_at_their_version(
     assert leases(tmp_path) == []
 
 
-@pytest.mark.thorough
 @only_managed
 def test_a_retried_task_duplicates_nothing_and_a_failed_job_commits_nothing(
     spark: SparkSession, save: Save, load: Load, tmp_path: Path
@@ -85,7 +84,6 @@ def test_a_retried_task_duplicates_nothing_and_a_failed_job_commits_nothing(
     assert leases(tmp_path) == []
 
 
-@pytest.mark.thorough
 @mostly_stored
 def test_an_overwrite_is_refused_after_a_concurrent_append(
     spark: SparkSession, spec: NamespaceSpec, table: str, save: Save, load: Load, tmp_path: Path
@@ -106,7 +104,6 @@ def test_an_overwrite_is_refused_after_a_concurrent_append(
     assert leases(tmp_path) == []
 
 
-@pytest.mark.thorough
 @only_stored
 def test_an_append_with_key_columns_replaces_rows(spark: SparkSession, save: Save, load: Load) -> None:
     save(spark.sql("SELECT id, 'old' AS state FROM range(3)"))
@@ -120,7 +117,6 @@ def test_an_append_with_key_columns_replaces_rows(spark: SparkSession, save: Sav
     }
 
 
-@pytest.mark.thorough
 @only_stored
 def test_every_type_comes_back_equal(spark: SparkSession, save: Save, load: Load) -> None:
     rows = list(itertools.zip_longest(*[[*values, None] for _, values in VALUES]))
@@ -131,7 +127,6 @@ def test_every_type_comes_back_equal(spark: SparkSession, save: Save, load: Load
     assert load().collect() == written.collect()
 
 
-@pytest.mark.thorough
 @only_stored
 def test_filters_are_pushed_down_if_spark_is_configured_to(
     spark: SparkSession, save: Save, load: Load
@@ -152,7 +147,6 @@ def test_filters_are_pushed_down_if_spark_is_configured_to(
     assert ids(load().where("id > 3 AND half < 4")) == [4, 5, 6, 7]
 
 
-@pytest.mark.thorough
 @only_stored
 def test_a_refused_option_is_reported_with_the_reason(
     spark: SparkSession, save: Save, load: Load, tmp_path: Path
@@ -170,7 +164,6 @@ def test_a_refused_option_is_reported_with_the_reason(
     assert leases(tmp_path) == []
 
 
-@pytest.mark.thorough
 def test_no_plan_shows_the_options(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -13,6 +13,8 @@ from airflow_provider_lancens.spark.maintenance import CompactionOptions, compac
 from airflow_provider_lancens.spark.maintenance.compact import compact_table
 from tests.support.maintained_tables import Maintained, Meanwhile, on, rows
 
+pytestmark = pytest.mark.thorough
+
 
 @on("stored")
 def test_small_fragments_are_merged_and_rows_unchanged(table: Maintained) -> None:

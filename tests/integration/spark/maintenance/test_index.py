@@ -25,6 +25,8 @@ from tests.support.maintained_tables import (
     stored_table,
 )
 
+pytestmark = pytest.mark.thorough
+
 DIMENSION = 16
 COLUMN_OF = {"LABEL_LIST": "words", "NGRAM": "word"}
 

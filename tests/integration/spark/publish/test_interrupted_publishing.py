@@ -22,6 +22,8 @@ from tests.support.maintained_tables import Maintained, on, rows
 from tests.support.results import number_of
 from tests.support.writes import write_table
 
+pytestmark = pytest.mark.thorough
+
 Steps = dict[str, tuple[Any, str, bool]]
 """By name: a class, a method of it, and whether to die after the call rather than before."""
 STAGING: Steps = {

@@ -32,6 +32,8 @@ from airflow_provider_lancens.spark.release_sets import ReleaseTags, find_releas
 from airflow_provider_lancens.spark.schema import add_columns, drop_columns
 from airflow_provider_lancens.spark.table.resolved_table import resolved_table
 
+pytestmark = pytest.mark.thorough
+
 HIVE = "airflow_provider_lancens.namespace.Hive2Namespace"
 PUBLISHER = """
 import sys

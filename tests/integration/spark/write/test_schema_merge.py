@@ -27,7 +27,7 @@ from tests.integration.spark.faults.table_kinds import DIR, HIVE_MANAGED, HIVE_S
 from tests.pyspark_versions import has_data_sources
 from tests.support.writes import write_files, write_table
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.thorough
 
 BEFORE = (
     "SELECT 1 AS id, 1.5f AS price, named_struct('a', 1, 'b', 'x') AS s, array(named_struct('q', 1)) AS l"
@@ -142,7 +142,6 @@ def test_what_cannot_be_merged_is_refused_before_anything_is_written(
     assert opened(spec, table).version == 1
 
 
-@pytest.mark.thorough
 def test_an_indexed_column_is_not_widened(spec: NamespaceSpec, table: str, write: Write) -> None:
     write(BEFORE)
     opened(spec, table).create_scalar_index("id", "BTREE")
@@ -154,7 +153,6 @@ def test_an_indexed_column_is_not_widened(spec: NamespaceSpec, table: str, write
     assert opened(spec, table).describe_indices()[0].name == "id_idx"
 
 
-@pytest.mark.thorough
 def test_a_key_that_was_committed_changes_no_columns(spec: NamespaceSpec, table: str, write: Write) -> None:
     january = {"key": "january", "execution_id": "1"}
     write(BEFORE, **january)
@@ -165,7 +163,6 @@ def test_a_key_that_was_committed_changes_no_columns(spec: NamespaceSpec, table:
     assert "n" not in opened(spec, table).schema.names
 
 
-@pytest.mark.thorough
 def test_a_write_that_replaces_rows_adds_columns_but_widens_none(
     spec: NamespaceSpec, table: str, write: Write
 ) -> None:
@@ -182,7 +179,6 @@ def test_a_write_that_replaces_rows_adds_columns_but_widens_none(
     assert opened(spec, table).version == 4
 
 
-@pytest.mark.thorough
 def test_names_match_as_in_the_session(
     spark: SparkSession, spec: NamespaceSpec, table: str, write: Write
 ) -> None:
@@ -206,7 +202,6 @@ def test_names_match_as_in_the_session(
     assert content(spec, table) == [{"id": 1, "s": {"month": 2}, "n": 7}]
 
 
-@pytest.mark.thorough
 def test_dates_and_vectors_are_converted_as_without_merging(
     spec: NamespaceSpec, table: str, write: Write
 ) -> None:
@@ -234,7 +229,6 @@ def test_the_data_source_merges_too(
     assert content(spec, table) == [{"id": 1, "n": None}, {"id": 2, "n": "x"}]
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize("kind", [HIVE_STORAGE, HIVE_MANAGED])
 def test_a_commit_between_the_plan_and_the_change_of_columns_is_kept(
     spec: NamespaceSpec, table: str, write: Write
@@ -250,7 +244,6 @@ def test_a_commit_between_the_plan_and_the_change_of_columns_is_kept(
     assert [(row["id"], row["n"], row["m"]) for row in content(spec, table)] == expected
 
 
-@pytest.mark.thorough
 def test_the_same_column_of_another_type_by_another_writer_is_refused(
     spec: NamespaceSpec, table: str, write: Write
 ) -> None:
@@ -266,7 +259,6 @@ def test_the_same_column_of_another_type_by_another_writer_is_refused(
     assert content(spec, table) == [{"id": 1, "n": None}, {"id": 2, "n": 5}]
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("rows", "is_kept"),
     [("SELECT 2 AS id, 5 AS n", True), ("SELECT 2L AS id", False)],

@@ -183,10 +183,11 @@ def check_nobody_is_stuck(lake: Lake, pair: Pair, done: dict[Callable[[Lake], No
     assert rows == [OLD, WRITTEN, OTHERS] or pair.other is replace
 
 
-FEW, ALL = 19, 1
-"""Each change stops at every 19th request, the long tests at each."""
+FEW, SOME, ALL = 41, 19, 1
+"""Each change stops at every 41st request, in CI also at every 19th, and in the long tests at each."""
 STEPS = [
     pytest.param(FEW, marks=pytest.mark.slow),
+    pytest.param(SOME, marks=pytest.mark.thorough),
     pytest.param(ALL, marks=[pytest.mark.long, pytest.mark.timeout(3600)]),
 ]
 
