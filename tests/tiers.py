@@ -30,7 +30,7 @@ def left_out(config: pytest.Config) -> str | None:
     return f"tests: only the everyday ones ({EVERYDAY}); a path, a node id or -m selects others"
 
 
-_MARKS_OF_FILE = re.compile(r"^pytestmark = (?:\[.*?^\]$|[^\n]*)", re.MULTILINE | re.DOTALL)
+_MARKS_OF_FILE = re.compile(r"^pytestmark = (?:\[\n.*?^\]|[^\n]*)", re.MULTILINE | re.DOTALL)
 
 
 def leaves_out(expression: str, file: Path) -> bool:

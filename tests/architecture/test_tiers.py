@@ -44,6 +44,7 @@ def test_only_a_run_without_arguments_is_the_everyday_suite(
         ("thorough and not long", "pytestmark = pytest.mark.thorough", False),
         ("not long or slow", "pytestmark = pytest.mark.long", False),
         ("not long", "pytestmark = pytest.mark.slow\n\n@pytest.mark.long\ndef test_one(): ...", False),
+        ("not long", "pytestmark = [pytest.mark.slow]\nONES = [\n    pytest.mark.long,\n]", False),
         ("not long", "", False),
         ("", "pytestmark = pytest.mark.long", False),
     ],
