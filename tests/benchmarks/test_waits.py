@@ -19,13 +19,8 @@ WAITS = [10, 100, 1000]
 
 def run(folder: Path, waits: int, databases: int, tick: float, ticks: int) -> dict[str, Any]:
     environment = environment_with_bytecode(folder)
-    smallest = [
-        str(folder / "smallest"),
-        "1",
-        "1",
-        "0.1",
-        "1",
-    ]  # compiles all modules, which blocks every thread
+    # The smallest run compiles all modules, which blocks every thread.
+    smallest = [str(folder / "smallest"), "1", "1", "0.1", "1"]
     measured = [str(folder), str(waits), str(databases), str(tick), str(ticks)]
     for arguments in (smallest, measured):
         command = [sys.executable, "-m", "tests.benchmarks.waits", *arguments]

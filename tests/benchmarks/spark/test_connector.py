@@ -26,7 +26,7 @@ pytestmark = [
 ]
 
 HERE = Path(__file__).parent
-# With 300,000 rows and more, one of its two writers nearly always waits for good.
+# Already with this many, one of its two writers sometimes waits for good on two cores.
 ROWS = 150_000
 ATTEMPTS = 5
 SECONDS = 300
