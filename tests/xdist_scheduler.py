@@ -2,9 +2,11 @@
 
 A metastore serves all processes (`tests/servers/shared.py`). A Spark session, an Airflow home and a process
 for DAG runs serve the process that started them, which needs each of them once, whatever the number of its
-files. The longest units are run first, so that none delays the end.
+files. The longest units are run first, so that none delays the end. The other integration tests are mixed:
+those of sensors mostly wait, and those of Spark need the CPU.
 """
 
+import zlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,6 +27,8 @@ FOLDERS: Sequence[str] = (
 )
 """Folders that are one work unit. Elsewhere each file is one."""
 
+MIXED = "tests/integration/"
+
 FIRST: Sequence[str] = (
     # A drop compares the locations of all tables of the server, of which there are few at the beginning.
     "tests/conformance/",
@@ -34,8 +38,7 @@ FIRST: Sequence[str] = (
     "tests/wheel/",
     "tests/e2e/",
     f"{_SPARK}/faults/",
-    f"{_SPARK}/",
-    "tests/integration/",
+    MIXED,
 )
 """Units that take long, the longest first, but for quick ones; the others follow as they were collected."""
 
@@ -47,11 +50,13 @@ def work_unit_of(file: str) -> str:
 
 def longest_first(items: list[pytest.Item]) -> None:
     """Sort a process's tests in the order of distribution."""
-    items.sort(key=lambda item: _rank(work_unit_of(_file(item.nodeid))))
+    items.sort(key=lambda item: place_in_order(work_unit_of(_file(item.nodeid))))
 
 
-def _rank(unit: str) -> int:
-    return next((rank for rank, beginning in enumerate(FIRST) if unit.startswith(beginning)), len(FIRST))
+def place_in_order(unit: str) -> tuple[int, int]:
+    """What orders the work units: units with the same place keep their order."""
+    rank = next((rank for rank, beginning in enumerate(FIRST) if unit.startswith(beginning)), len(FIRST))
+    return rank, zlib.crc32(unit.encode()) if unit.startswith(MIXED) else 0
 
 
 def _file(nodeid: str) -> str:

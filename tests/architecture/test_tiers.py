@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests import tiers
-from tests.xdist_scheduler import FIRST, FOLDERS, work_unit_of
+from tests.xdist_scheduler import FIRST, FOLDERS, place_in_order, work_unit_of
 
 TREE = Path(__file__).parents[2]
 Source = pytest.Config.ArgsSource
@@ -66,3 +66,15 @@ def test_the_work_units_exist(path: str) -> None:
 def test_tests_that_share_the_server_of_a_process_are_one_work_unit_and_other_files_alone() -> None:
     assert work_unit_of("tests/e2e/running/test_waits.py") == work_unit_of("tests/e2e/running/test_forms.py")
     assert work_unit_of("tests/e2e/test_examples.py") == "tests/e2e/test_examples.py"
+
+
+def test_tests_of_sensors_are_mixed_with_those_of_spark() -> None:
+    areas = ("integration/airflow", "integration/spark/write", "integration/managed")
+    files = [
+        str(file.relative_to(TREE)) for area in areas for file in (TREE / "tests" / area).glob("test_*.py")
+    ]
+
+    ordered = [Path(file).parts[2] for file in sorted(files, key=place_in_order)]
+
+    middle = len(ordered) // 2
+    assert all({*half} == {"airflow", "spark", "managed"} for half in (ordered[:middle], ordered[middle:]))

@@ -18,10 +18,10 @@ from tests.integration.airflow.tables import Table
 
 
 @pytest.fixture
-def unresponsive_server() -> Iterator[str]:
-    """The address of a server that accepts connections and never replies."""
+def unresponsive_server() -> Iterator[socket.socket]:
+    """A server that accepts connections and never replies."""
     with socket.create_server(("127.0.0.1", 0)) as server:
-        yield f"127.0.0.1:{server.getsockname()[1]}"
+        yield server
 
 
 @pytest.fixture
@@ -122,10 +122,13 @@ async def test_a_hundred_concurrent_waits_end(lake: str, table: Table) -> None:
 
 
 async def test_an_unresponsive_server_does_not_block_the_event_loop(
-    connect: Callable[..., str], unresponsive_server: str
+    connect: Callable[..., str], unresponsive_server: socket.socket
 ) -> None:
-    conn_id = connect(host=unresponsive_server, extra={"client.read-timeout": 2})
+    address = f"127.0.0.1:{unresponsive_server.getsockname()[1]}"
+    conn_id = connect(host=address, extra={"client.read-timeout": 2})
     waiting = asyncio.create_task(events(trigger(conn_id, "sales$orders")))
+    # The first wait of a process imports modules, which may take long. Then it calls the server.
+    connection, _ = await asyncio.to_thread(unresponsive_server.accept)
     loop = asyncio.get_running_loop()
     started = loop.time()
     turns = 0
@@ -134,6 +137,7 @@ async def test_an_unresponsive_server_does_not_block_the_event_loop(
         turns += 1
     assert turns > 20
     assert not waiting.done()
+    connection.close()
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting
