@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -105,10 +105,17 @@ class DagRunner:
         self._process = self._newest = None
 
 
-@contextmanager
-def dag_run(file: Path | str, params: Mapping[str, Any], environment: Mapping[str, str]) -> Iterator[DagRun]:
+def dag_run(
+    file: Path | str, params: Mapping[str, Any], environment: Mapping[str, str]
+) -> AbstractContextManager[DagRun]:
     """Run the DAG in a file with these parameters in its own process."""
-    with start_process([str(file), json.dumps(params)], environment) as process:
+    return dag_runs([str(file), json.dumps(params)], environment)
+
+
+@contextmanager
+def dag_runs(arguments: list[str], environment: Mapping[str, str]) -> Iterator[DagRun]:
+    """Run DAGs one after the other in a process, which is killed if a test fails: see `run_dag`."""
+    with start_process(arguments, environment) as process:
         try:
             yield DagRun(process)
         finally:

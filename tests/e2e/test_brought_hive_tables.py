@@ -13,7 +13,8 @@ import pytest
 from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.spark.hive_tables import CATALOG, URIS
 from airflow_provider_lancens.spark.lance_catalog import connect
-from tests.e2e.dag_run import TREE, DagRun, dag_run, start_process
+from tests.e2e.dag_run import TREE, DagRun, dag_runs, start_process
+from tests.e2e.outcomes import outcomes_in
 from tests.servers.releases import hms_2
 from tests.support.hive_tables import HiveDatabase, hive_database
 
@@ -46,6 +47,16 @@ def environment(airflow_home: dict[str, str], server: MetastoreServer, tmp_path:
     }
 
 
+def logical_date(day: str) -> str:
+    """The parameters of a run."""
+    return json.dumps({"logical_date": f"{day}T00:00:00+00:00"})
+
+
+def session_with_hive(server: MetastoreServer) -> list[str]:
+    """The arguments of `run_dag` that start a session for all tasks."""
+    return ["--session", json.dumps({"spark.master": "local[2]", CATALOG: "hive", URIS: server.uri})]
+
+
 def rows_of(server: MetastoreServer, *names: str) -> dict[str, list[dict[str, Any]]]:
     """The rows of Lance tables, sorted by `id`."""
     with closing(connect("hive2", {"uri": server.uri, "root": "/nowhere"})) as lake:
@@ -63,8 +74,7 @@ def test_a_table_and_a_day_of_a_partitioned_table_come_to_lance(
     sales.create("orders", orders)
     sales.create("events", pa.table({"id": pa.array([1, 2, 3], pa.int64()), "day": days}), "orc", ["day"])
 
-    date = {"logical_date": "2026-01-02T00:00:00+00:00"}
-    with dag_run(EXAMPLES / "bring_hive_tables.py", date, environment) as run:
+    with dag_runs([str(EXAMPLES / "bring_hive_tables.py"), logical_date("2026-01-02")], environment) as run:
         tasks = run.result()
 
     assert {task["state"] for task in tasks.values()} == {"success"}, run.log
@@ -80,11 +90,17 @@ def test_months_of_a_partitioned_table_come_to_lance_and_a_corrected_one_again(
     rows = pa.table({"id": pa.array([1, 2, 3, 4], pa.int64()), "day": days})
     sales.create("events", rows, "parquet", ["day"])
 
-    for date in ("2025-12-01", "2025-11-01", "2025-12-01"):
-        configuration = {"logical_date": f"{date}T00:00:00+00:00"}
-        with dag_run(EXAMPLES / "bring_hive_months.py", configuration, environment) as run:
-            tasks = run.result()
-        assert {task["state"] for task in tasks.values()} == {"success"}, run.log
+    runs = [
+        argument
+        for date in ("2025-12-01", "2025-11-01", "2025-12-01")
+        for argument in (str(EXAMPLES / "bring_hive_months.py"), logical_date(date))
+    ]
+
+    with dag_runs([*session_with_hive(server), *runs], environment) as run:
+        run.result()
+
+    months = outcomes_in(run.log)
+    assert [{task["state"] for task in month.values()} for month in months] == [{"success"}] * 3, run.log
 
     assert rows_of(server, "events")["events"] == rows.slice(0, 3).to_pylist()
 
@@ -101,8 +117,7 @@ def test_a_database_that_is_killed_in_the_middle_is_continued(
         expected[f"t{number:02}"] = rows.to_pylist()
     sales.create_entry("a_view", table_type="VIRTUAL_VIEW")
     sales.create_entry("changes", "text", **{"spark.sql.sources.provider": "delta"})
-    conf = {"spark.master": "local[2]", CATALOG: "hive", URIS: server.uri}
-    command = ["--session", json.dumps(conf), str(EXAMPLES / "bring_database.py"), "{}"]
+    command = [*session_with_hive(server), str(EXAMPLES / "bring_database.py"), "{}"]
 
     with start_process(command, environment) as process:
         first = DagRun(process)

@@ -47,8 +47,6 @@ NAMES = (
     "increments",
     "stream_readings",
     "release_daily",
-    "reload_a_day",
-    "mapped_regions",
 )
 REJECTED = "write_audit_publish, with rows in error"
 PARAMS = {"wait_for_version": {"table": "sales$orders"}}

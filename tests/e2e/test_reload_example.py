@@ -11,7 +11,7 @@ from lance_namespace.errors import LanceNamespaceError
 
 from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.namespace import Hive2Namespace
-from tests.e2e.dag_run import TREE, DagRun, start_process
+from tests.e2e.dag_run import TREE, dag_runs
 from tests.e2e.outcomes import outcomes_in, xcom
 
 EXAMPLES = TREE / "example_dags"
@@ -37,12 +37,8 @@ def test_a_day_and_mapped_items_are_loaded_again(
     settings = {"AIRFLOW__CORE__DAGS_FOLDER": str(EXAMPLES), "PYTHONPATH": f"{EXAMPLES}{os.pathsep}{TREE}"}
     with closing(Hive2Namespace(uri=metastore.uri, root=str(tmp_path))) as namespace:
         before = rows(namespace, "sales_by_region")
-        with start_process(runs, {**os.environ, **airflow_home, **settings}) as process:
-            run = DagRun(process)
-            try:
-                run.result()
-            finally:
-                process.kill()
+        with dag_runs(["--session", "local[2]", *runs], {**os.environ, **airflow_home, **settings}) as run:
+            run.result()
         regions = rows(namespace, "sales_by_region") - before
         days = rows(namespace, "sales_by_day", "day = date '2026-11-01'")
         november = rows(namespace, "sales_by_month", "day >= date '2026-11-01' AND day < date '2026-12-01'")

@@ -21,8 +21,9 @@ from airflow_provider_lancens.operators.ingest import (
 from airflow_provider_lancens.operators.restore_table import LanceRestoreOperator
 from airflow_provider_lancens.sensors.table_version_sensor import LanceTableVersionSensor
 
-SMALL = {"spark.master": "local[1]", "spark.driver.memory": "512m", "spark.ui.enabled": "false"}
-GIVEN = {"table": "{{ params.table }}", "lance_conn_id": "lake", "spark_conf": SMALL}
+HERE = {"lance_conn_id": "lake", "spark_conn_id": "shared_spark"}
+"""The lake, and a Spark Connect server that all tasks share: none has to start a JVM."""
+GIVEN = {"table": "{{ params.table }}", **HERE}
 RETRIED = {"retries": 2, "retry_delay": timedelta(seconds=1)}
 
 
@@ -144,8 +145,7 @@ with DAG("cleared_gestures", schedule=None, params={"table": "", "file": ""}) as
             table=f"{{{{ params.table }}}}_{name}",
             source=rows_in,
             op_kwargs={"file": "{{ params.file }}"},
-            lance_conn_id="lake",
-            spark_conf=SMALL,
+            **HERE,
             **arguments,
         )
 

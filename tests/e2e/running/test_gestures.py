@@ -19,7 +19,7 @@ from airflow_provider_lancens.embedded import EmbeddedMetastore
 from airflow_provider_lancens.namespace import Hive2Namespace
 from tests.e2e.servers import RunningAirflow, run_path
 from tests.integration.airflow.tables import Table
-from tests.servers.spark import connect_address, connect_daemon
+from tests.servers.spark import connect_address, connect_daemon, connect_server
 from tests.support.running_lake import Lake
 
 MAPPED, RELOADED, CLEARED, FILED, HELD, DATED = (
@@ -27,7 +27,7 @@ MAPPED, RELOADED, CLEARED, FILED, HELD, DATED = (
 )
 PATIENCE = 900
 
-pytestmark = [pytest.mark.thorough, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.thorough, pytest.mark.timeout(1800), pytest.mark.usefixtures("shared_spark")]
 
 
 def test_a_list_that_grows_in_front_neither_skips_nor_doubles_when_its_run_is_cleared(
@@ -295,6 +295,17 @@ class Fragile:
             yield
         finally:
             process.resume()
+
+
+@pytest.fixture(scope="module")
+def shared_spark(
+    airflow: RunningAirflow, ui: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[None]:
+    """The Spark of all tasks whose own driver doesn't matter."""
+    with connect_server(tmp_path_factory.mktemp("spark")) as address:
+        host, port = address.split(":")
+        airflow.add_connection("shared_spark", "spark_connect", host=f"sc://{host}", port=int(port))
+        yield
 
 
 @pytest.fixture(scope="module")
