@@ -54,9 +54,10 @@ def serialize_dags() -> None:
 
 def session_on(given: str) -> AbstractContextManager[Any]:
     from airflow_provider_lancens.spark.session import spark_session
+    from tests.servers.spark import PRELOADED
 
     conf = json.loads(given) if given.startswith("{") else {"spark.master": given}
-    return spark_session("examples", {"spark.sql.shuffle.partitions": "2", **conf})
+    return spark_session("examples", {"spark.sql.shuffle.partitions": "2", **PRELOADED, **conf})
 
 
 def main(file: str, conf: str) -> None:
