@@ -90,7 +90,7 @@ class DagRunner:
         if self._newest and not self._newest.ended:
             self.stop()  # by a test that failed
         if self._process is None:
-            self._process = start_process([], self._environment)
+            self._process = _start_process([], self._environment)
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps([str(file), json.dumps(params), dict(environment)]) + "\n")
         self._process.stdin.flush()
@@ -114,15 +114,15 @@ def dag_run(
 
 @contextmanager
 def dag_runs(arguments: list[str], environment: Mapping[str, str]) -> Iterator[DagRun]:
-    """Run DAGs one after the other in a process, which is killed if a test fails: see `run_dag`."""
-    with start_process(arguments, environment) as process:
+    """Run DAGs one after the other in a process, which ends with the block: see `run_dag`."""
+    with _start_process(arguments, environment) as process:
         try:
             yield DagRun(process)
         finally:
             process.kill()
 
 
-def start_process(arguments: list[str], environment: Mapping[str, str]) -> "subprocess.Popen[str]":
+def _start_process(arguments: list[str], environment: Mapping[str, str]) -> "subprocess.Popen[str]":
     """Start `run_dag`."""
     return subprocess.Popen(
         [sys.executable, "-m", "tests.e2e.run_dag", *arguments],

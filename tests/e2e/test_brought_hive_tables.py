@@ -13,7 +13,7 @@ import pytest
 from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.spark.hive_tables import CATALOG, URIS
 from airflow_provider_lancens.spark.lance_catalog import connect
-from tests.e2e.dag_run import TREE, DagRun, dag_runs, start_process
+from tests.e2e.dag_run import TREE, dag_runs
 from tests.e2e.outcomes import outcomes_in
 from tests.servers.releases import hms_2
 from tests.support.hive_tables import HiveDatabase, hive_database
@@ -101,7 +101,6 @@ def test_months_of_a_partitioned_table_come_to_lance_and_a_corrected_one_again(
 
     months = outcomes_in(run.log)
     assert [{task["state"] for task in month.values()} for month in months] == [{"success"}] * 3, run.log
-
     assert rows_of(server, "events")["events"] == rows.slice(0, 3).to_pylist()
 
 
@@ -119,13 +118,11 @@ def test_a_database_that_is_killed_in_the_middle_is_continued(
     sales.create_entry("changes", "text", **{"spark.sql.sources.provider": "delta"})
     command = [*session_with_hive(server), str(EXAMPLES / "bring_database.py"), "{}"]
 
-    with start_process(command, environment) as process:
-        first = DagRun(process)
+    with dag_runs(command, environment) as first:
         for _ in range(KILLED_AFTER):
             first.wait_for(": committed version 1 with")
         first.signal(signal.SIGKILL)
-    with start_process(command, environment) as process:
-        second = DagRun(process)
+    with dag_runs(command, environment) as second:
         tasks = second.result()
 
     assert {task["state"] for task in tasks.values()} == {"success"}, second.log

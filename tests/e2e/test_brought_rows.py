@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_lancens.spark.lance_catalog import connect
-from tests.e2e.dag_run import TREE, DagRun, start_process
+from tests.e2e.dag_run import TREE, dag_runs
 from tests.servers.maven import jars_of
 from tests.servers.postgresql import USER, postgresql, program
 
@@ -58,12 +58,8 @@ def test_rows_of_each_source_come_to_lance(
     given = {"logical_date": "2026-01-02T00:00:00+00:00"}
     command = ["--session", json.dumps(conf), str(EXAMPLES / "bring_rows.py"), json.dumps(given)]
 
-    with start_process(command, environment) as process:
-        try:
-            run = DagRun(process)
-            tasks = run.result()
-        finally:
-            process.kill()
+    with dag_runs(command, environment) as run:
+        tasks = run.result()
 
     assert {task["state"] for task in tasks.values()} == {"success"}, run.log
     with closing(connect("dir", root)) as lake:

@@ -16,7 +16,7 @@ from nycflights.tables import TABLES
 from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.namespace import Hive2Namespace
 from tests.conformance.foreign import make_foreign_table
-from tests.e2e.dag_run import TREE, DagRun, start_process
+from tests.e2e.dag_run import TREE, DagRun, dag_runs
 from tests.e2e.example_connections import BUCKET, connections_of
 from tests.e2e.outcomes import Outcome, outcomes_in, xcom
 from tests.integration.airflow.tables import Table
@@ -99,15 +99,11 @@ def outcomes(
     }
     flights = Table(namespace, *TABLES["flights"].split("$"))
     lance.write_dataset(_flights_of(1, 1), location := flights.declare())
-    with start_process([*chain(*runs)], {**os.environ, **airflow_home, **settings}) as process:
-        run = DagRun(process)
-        try:
-            _write_while_somebody_waits(run, Table(namespace, "sales", "orders"))
-            run.wait_for(f"{flights} is at version 1; waiting for a version greater than 1")
-            lance.write_dataset(_flights_of(1, 2, 2), location, mode="append")
-            run.result()
-        finally:
-            process.kill()  # also if the time of the test is over
+    with dag_runs([*chain(*runs)], {**os.environ, **airflow_home, **settings}) as run:
+        _write_while_somebody_waits(run, Table(namespace, "sales", "orders"))
+        run.wait_for(f"{flights} is at version 1; waiting for a version greater than 1")
+        lance.write_dataset(_flights_of(1, 2, 2), location, mode="append")
+        run.result()
     return dict(zip([*NAMES, REJECTED], outcomes_in(run.log), strict=True))
 
 

@@ -137,7 +137,7 @@ async def test_an_unresponsive_server_does_not_block_the_event_loop(
         turns += 1
     assert turns > 20
     assert not waiting.done()
-    connection.close()
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting
+    connection.close()
