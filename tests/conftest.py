@@ -18,6 +18,7 @@ from tests import tiers
 from tests.servers import spark_classes
 from tests.servers.releases import hms_2, hms_3, hms_4
 from tests.servers.shared import shared_metastore
+from tests.support.airflow_versions import IS_LOWEST, NoServer
 from tests.xdist_scheduler import longest_first, pytest_xdist_make_scheduler
 
 __all__ = ["pytest_xdist_make_scheduler"]
@@ -128,6 +129,9 @@ def database() -> str:
 @pytest.fixture
 def connect(monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
     """Define an Airflow connection in the environment, and return its id."""
+    if IS_LOWEST:
+        supervisor = "airflow.sdk.execution_time.task_runner.SUPERVISOR_COMMS"
+        monkeypatch.setattr(supervisor, NoServer(), raising=False)
 
     def define(conn_id: str = "lake", conn_type: str = "lance_hive2", **fields: Any) -> str:
         value = json.dumps({"conn_type": conn_type, **fields})

@@ -852,8 +852,8 @@ def _common(before: NDArray[np.int64], after: NDArray[np.int64]) -> tuple[NDArra
     """Return the positions of the ids that are in both, in the order of the later ones."""
     if not len(before) or not len(after):
         return np.empty(0, np.int64), np.empty(0, np.int64)
-    lowest = before.min()
-    span = int(before.max() - lowest) + 1
+    lowest = int(np.min(before))
+    span = int(np.max(before)) - lowest + 1
     if span > _DENSE * len(before):
         _, old, new = np.intersect1d(before, after, assume_unique=True, return_indices=True)
         return old, new
@@ -861,8 +861,8 @@ def _common(before: NDArray[np.int64], after: NDArray[np.int64]) -> tuple[NDArra
     table = np.full(span, -1, np.int32)
     table[before - lowest] = np.arange(len(before), dtype=np.int32)
     within = np.flatnonzero((after >= lowest) & (after < lowest + span))
-    old = table[after[within] - lowest]
-    return old[old >= 0], within[old >= 0]
+    positions = table[after[within] - lowest]
+    return positions[positions >= 0], within[positions >= 0]
 
 
 def _others(ids: NDArray[np.int64], common: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -11,6 +11,7 @@ from airflow_provider_lancens.hooks.any_catalog import LanceCatalogHook
 from airflow_provider_lancens.hooks.connection_fields import extra_fields
 from airflow_provider_lancens.hooks.glue import LanceGlueHook
 from airflow_provider_lancens.hooks.hive import LanceHive2Hook, LanceHive3Hook
+from tests.support.airflow_versions import renders_forms
 
 HOOKS = [LanceHive2Hook, LanceHive3Hook, LanceGlueHook, LanceCatalogHook]
 
@@ -35,23 +36,27 @@ def forms() -> dict[str, Any]:
     return {form.connection_type: form for form in HookMetaService.hook_meta_data()}
 
 
+@renders_forms
 @pytest.mark.parametrize("hook", HOOKS)
 def test_the_installed_airflow_renders_every_field(forms: dict[str, Any], hook: Any) -> None:
     assert set(forms[hook.conn_type].extra_fields) == set(extra_fields(hook.conn_type))
 
 
+@renders_forms
 @pytest.mark.parametrize("hook", HOOKS)
 def test_the_installed_airflow_masks_the_secrets(forms: dict[str, Any], hook: Any) -> None:
     secret = forms[hook.conn_type].extra_fields["storage.secret_access_key"]
     assert secret["schema"]["format"] == "password"
 
 
+@renders_forms
 def test_the_installed_airflow_renders_a_number_field(forms: dict[str, Any]) -> None:
     pool_size = forms["lance_hive3"].extra_fields["client.pool-size"]
     assert pool_size["schema"]["title"] == "Pool size"
     assert "integer" in pool_size["schema"]["type"]
 
 
+@renders_forms
 @pytest.mark.parametrize(
     ("field", "choices"),
     [("client.auth", ["none", "kerberos", "plain"]), ("client.tls", ["true", "false"])],
@@ -62,6 +67,7 @@ def test_the_installed_airflow_renders_choices_as_a_selection(
     assert forms["lance_hive2"].extra_fields[field]["schema"]["enum"] == choices
 
 
+@renders_forms
 def test_the_installed_airflow_hides_fields_that_do_not_apply(forms: dict[str, Any]) -> None:
     hive, glue = (forms[name].standard_fields for name in ("lance_hive2", "lance_glue"))
     assert hive.url_schema.hidden

@@ -19,26 +19,28 @@ from airflow_provider_lancens.hooks.hive import LanceHive2Hook, metastore_uris
     ],
 )
 def test_hosts_become_addresses(host: str, port: int | None, uris: str) -> None:
-    assert metastore_uris(Connection(conn_id="lake", host=host, port=port)) == uris
+    assert metastore_uris(Connection(conn_id="lake", conn_type="lance_hive2", host=host, port=port)) == uris
 
 
 @pytest.mark.parametrize("host", [None, "", " , "])
 def test_an_empty_host_is_refused(host: str | None) -> None:
     with pytest.raises(
-        AirflowFailException, match=r"connection 'lake', field Host: is empty; allowed: host,"
+        AirflowFailException, match=r"connection 'lake', field Metastore hosts: is empty; allowed: host,"
     ):
-        metastore_uris(Connection(conn_id="lake", host=host))
+        metastore_uris(Connection(conn_id="lake", conn_type="lance_hive2", host=host))
 
 
 @pytest.mark.parametrize("host", ["http://metastore", "metastore:port", "metastore:99999", "metastore/db"])
 def test_an_invalid_host_is_refused_by_name(host: str) -> None:
-    with pytest.raises(AirflowFailException, match=f"field Host: .*{host}"):
-        metastore_uris(Connection(conn_id="lake", host=host))
+    with pytest.raises(AirflowFailException, match=f"field Metastore hosts: .*{host}"):
+        metastore_uris(Connection(conn_id="lake", conn_type="lance_hive2", host=host))
 
 
 def test_a_password_in_the_host_is_refused_and_not_shown() -> None:
     with pytest.raises(AirflowFailException, match="a user or a password") as refusal:
-        metastore_uris(Connection(conn_id="lake", host="thrift://ann:hush@metastore"))
+        metastore_uris(
+            Connection(conn_id="lake", conn_type="lance_hive2", host="thrift://ann:hush@metastore")
+        )
     assert "hush" not in str(refusal.value)
 
 

@@ -60,7 +60,7 @@ def test_the_age_of_a_version_counts_from_the_commit_that_replaced_it(
 ) -> None:
     age(target, days=30)
     set_committed(target, version=3, days_ago=-1)  # version 2 was not replaced yet
-    set_committed(target, version=2, days_ago=0)
+    set_committed(target, version=2, days_ago=1)
 
     result = clean_up_versions(namespace, "orders", older_than=NOW, dry_run=dry_run)
 
