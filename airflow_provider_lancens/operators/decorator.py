@@ -7,9 +7,14 @@ from functools import wraps
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk.bases.decorator import DecoratedOperator, determine_kwargs, task_decorator_factory
+from airflow.sdk.bases.decorator import DecoratedOperator, task_decorator_factory
 
 from airflow_provider_lancens.provider_info import DEFAULT_CONNECTION
+
+try:
+    from airflow.sdk.bases.decorator import determine_kwargs
+except ImportError:  # Airflow 3.1
+    from airflow.utils.operator_helpers import determine_kwargs  # type: ignore[attr-defined]
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

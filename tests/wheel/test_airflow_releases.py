@@ -42,6 +42,27 @@ UNPINNED = [
 REFUSED = {"3.1.6": "pandas"}
 """What an Airflow pins too old for the PySpark that it pins: the extra `sql` of 4.1.1 needs pandas 2.2."""
 PROVIDERS = ("amazon", "apache-hive", "databricks", "google", "snowflake")
+PARSED = """
+import runpy, sys
+from pathlib import Path
+examples = Path(sys.argv[1])
+sys.path.append(sys.argv[1])  # as Airflow's processes do
+for example in sorted(examples.glob("*.py")):
+    runpy.run_path(str(example))
+    print(example.stem)
+"""
+WRITTEN = """
+import json, sys
+import pandas, polars, pyarrow
+from airflow_provider_lancens import connect
+rows = pyarrow.table({"id": [1, 2], "name": ["a", None]})
+given = {"arrow": rows, "pandas": rows.to_pandas(), "polars": polars.from_arrow(rows)}
+lake = connect("dir", {"root": sys.argv[1]})
+lake.create_namespace("shop")
+for name, one in given.items():
+    lake.declare_table(f"shop.{name}").append(one)
+print(json.dumps({name: lake.table(f"shop.{name}").to_arrow().to_pylist() for name in given}))
+"""
 READ = """
 import json, sys
 from airflow_provider_lancens.namespace import Hive2Namespace
@@ -112,6 +133,23 @@ def test_the_lowest_supported_airflow_is_the_lowest_of_the_releases() -> None:
 
 def test_the_page_on_installation_shows_what_each_airflow_pins() -> None:
     assert table_of_pins() in (TREE / "docs/installation.md").read_text()
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("release", [OLDEST, NEWEST_OF_EACH_MINOR["3.1"]], ids=lambda one: one.version)
+def test_examples_are_parsed_and_rows_written_on_what_an_older_airflow_pins(
+    release: Release, wheel: Path, tmp_path: Path
+) -> None:
+    installed, wanted = Installed(tmp_path), [str(wheel), f"apache-airflow=={release.version}"]
+    pinned = as_pinned_by(release, tmp_path)
+    install_with_uv(RUNNING, tmp_path / "venv", *pinned, *wanted, "pandas", "polars")
+
+    parsed = installed.run("-c", PARSED, TREE / "example_dags")
+    written = installed.run("-c", WRITTEN, tmp_path / "lake")
+
+    assert {path.stem for path in (TREE / "example_dags").glob("*.py")} <= set(parsed.splitlines())
+    rows = [{"id": 1, "name": "a"}, {"id": 2, "name": None}]
+    assert json.loads(written.splitlines()[-1]) == dict.fromkeys(("arrow", "pandas", "polars"), rows)
 
 
 @pytest.fixture(scope="module", params=[OLDEST, MIDDLE, NEWEST], ids=lambda release: release.version)

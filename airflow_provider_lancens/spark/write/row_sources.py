@@ -16,7 +16,7 @@ import pyarrow as pa
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.spark.options import Change, Upsert
 from airflow_provider_lancens.spark.table.column_fit import is_zoned_timestamp, with_vectors
-from airflow_provider_lancens.spark.table.row_casts import without_empty
+from airflow_provider_lancens.spark.table.row_casts import bytes_of, without_empty
 from airflow_provider_lancens.spark.table.row_hashes import (
     DIGESTED_COLUMNS,
     RowDigest,
@@ -114,7 +114,7 @@ def rows_of(
         from airflow_provider_lancens.spark.write.plan_digest import plan_digest
 
         return GivenRows(FrameRows(given), partial(plan_digest, given))
-    if hasattr(given, "__arrow_c_stream__"):
+    if hasattr(given, "__arrow_c_stream__") or _is_of_pandas(given):
         _refuse_comparisons(change, "rows in memory", "make them a DataFrame by spark.createDataFrame")
         in_memory = ArrowRows.of(given)
         return GivenRows(in_memory, in_memory.digest)
@@ -125,6 +125,11 @@ def rows_of(
         "rows: expected a Spark DataFrame, a FileSource, or rows as Arrow, pandas or Polars have "
         f"them, got a {type(given).__name__}; {instead}"
     )
+
+
+def _is_of_pandas(given: Any) -> bool:
+    """Whether it is a DataFrame of pandas, which exports no Arrow stream before pandas 2.2."""
+    return type(given).__module__.partition(".")[0] == "pandas" and hasattr(given, "columns")
 
 
 def _refuse_comparisons(change: Change, rows: str, instead: str) -> None:
@@ -302,6 +307,6 @@ class ArrowRows:
             columns = [plain_array(column) for column in batch.columns]
             plain = pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
             # A batch may be a whole table, whose conversion would take as much memory again.
-            at_once = max(1, plain.num_rows * BATCH_BYTES // max(plain.nbytes, 1))
+            at_once = max(1, plain.num_rows * BATCH_BYTES // max(bytes_of(plain), 1))
             for start in range(0, plain.num_rows, at_once):
                 yield plain.slice(start, at_once)

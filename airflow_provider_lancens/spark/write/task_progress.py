@@ -21,6 +21,7 @@ from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.storage.write_leases import HEARTBEAT, LEASES
 from airflow_provider_lancens.spark.amounts import counted, size_of
 from airflow_provider_lancens.spark.commit.write_lease import WriteLease
+from airflow_provider_lancens.spark.table.row_casts import bytes_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -76,7 +77,7 @@ class _Task:
     def counted(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             yield batch
-            self._rows, self._bytes = self._rows + batch.num_rows, self._bytes + batch.nbytes
+            self._rows, self._bytes = self._rows + batch.num_rows, self._bytes + bytes_of(batch)
 
     def report(self) -> None:
         path = f"{self._start}-{self._rows}-{self._bytes}{HEARTBEAT}"

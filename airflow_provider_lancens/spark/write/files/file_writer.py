@@ -24,6 +24,7 @@ from airflow_provider_lancens.namespace.storage.storage_errors import storage_er
 from airflow_provider_lancens.redaction import secret_values
 from airflow_provider_lancens.spark.file_source import FileSource
 from airflow_provider_lancens.spark.table.column_fit import with_vectors
+from airflow_provider_lancens.spark.table.row_casts import bytes_of
 from airflow_provider_lancens.spark.write.files.file_plan import FilePlan, FileUnit, plan, shares
 from airflow_provider_lancens.spark.write.files.file_system import SourceFile, open_file
 from airflow_provider_lancens.spark.write.files.formats import ScanRequest
@@ -278,7 +279,7 @@ class _ReadAhead:
                 if not self._waiting:
                     break
                 batch = self._waiting.popleft()
-                self._bytes -= batch.nbytes
+                self._bytes -= bytes_of(batch)
                 self._changed.notify_all()
             yield batch
         if self._error is not None:
@@ -291,7 +292,7 @@ class _ReadAhead:
             self._changed.notify_all()
 
     def _add(self, batch: pa.RecordBatch) -> bool:
-        size = batch.nbytes
+        size = bytes_of(batch)
         with self._changed:
             self._changed.wait_for(
                 lambda: self._stopped or not self._waiting or self._bytes + size <= self._most
