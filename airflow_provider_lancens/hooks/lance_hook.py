@@ -16,6 +16,7 @@ from airflow.sdk.log import mask_secret
 from airflow_provider_lancens.hooks.airflow_errors import (
     AirflowException,
     AirflowFailException,
+    AirflowNotFoundException,
     airflow_error,
     airflow_errors,
 )
@@ -372,8 +373,15 @@ class LanceHook(BaseHook):
 
 
 def read_connection(conn_id: str) -> Connection:
-    """Read an Airflow connection and mask the secrets of its extra in logs; not from an event loop."""
-    connection = BaseHook.get_connection(conn_id)
+    """Read an Airflow connection and mask the secrets of its extra in logs; not from an event loop.
+
+    Raises:
+        AirflowNotFoundException: there is no such connection.
+    """
+    try:
+        connection = BaseHook.get_connection(conn_id)
+    except ImportError as error:  # Airflow 3.1.0 outside of a task, where there is no API server to be asked
+        raise AirflowNotFoundException(f"The conn_id `{conn_id}` isn't defined") from error
     extra = read_extra(connection)
     mask_secret(dict(extra))
     for key, value in extra.items():

@@ -4,11 +4,14 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from airflow.sdk.definitions.asset import AssetUniqueKey
 
 from airflow_provider_lancens.assets.event_records import new_versions
 from airflow_provider_lancens.assets.table import lance_table
 
-ORDERS, ITEMS = lance_table("shop$orders", "lake"), lance_table("shop$items", "lake")
+ORDERS, ITEMS = (
+    AssetUniqueKey.from_asset(lance_table(table, "lake")) for table in ("shop$orders", "shop$items")
+)
 
 
 def advance(previous: int | None, version: int, *, watched: bool = False, **more: Any) -> Any:

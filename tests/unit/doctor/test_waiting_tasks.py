@@ -20,6 +20,7 @@ from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.table_status import TableStatus
 from airflow_provider_lancens.ui.waits import list_missing, list_waits
 from tests.support.airflow_database import airflow_database
+from tests.support.airflow_versions import IS_LOWEST
 
 REFERENCED = (DagRun,)
 """Models that have to be loaded, since others refer to their tables."""
@@ -48,7 +49,7 @@ def waits(
 ) -> None:
     """Store what Airflow keeps of a sensor that polls in workers, with the times of its pokes."""
     name = {**RUN, "task_id": task_id, "map_index": -1}
-    number = uuid.uuid4()
+    number = str(uuid.uuid4()) if IS_LOWEST else uuid.uuid4()
     database.execute(
         insert(TaskInstance).values(
             **name, id=number, state=state, start_date=began[-1], pool="default", pool_slots=1, try_number=1

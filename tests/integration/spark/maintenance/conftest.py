@@ -1,12 +1,12 @@
 """Tables to maintain: a storage-managed one, and a managed one on each kind of metastore."""
 
-from collections import defaultdict
 from collections.abc import Callable
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 import pytest
 from airflow.sdk import Asset
+from airflow.sdk.execution_time.context import OutletEventAccessors
 
 from tests.support.maintained_tables import Maintained, Meanwhile, Run, hive, on_glue, stored, table
 
@@ -38,7 +38,7 @@ def run(hive: Maintained, connect: Callable[..., str]) -> Run:
     asset = Asset(uri=f"lance://{lake}/{hive.id.replace('$', '/')}")
 
     def run(operator: type[Any], **arguments: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        events: dict[Any, Any] = defaultdict(lambda: SimpleNamespace(extra={}))
+        events = OutletEventAccessors()
         task = operator(
             **{
                 "task_id": "maintain",
@@ -48,6 +48,6 @@ def run(hive: Maintained, connect: Callable[..., str]) -> Run:
                 **arguments,
             }
         )
-        return task.execute({"outlet_events": events}), events[asset].extra
+        return task.execute({"outlet_events": events}), dict(events[asset].extra)
 
     return run
