@@ -28,6 +28,7 @@ FOLDERS: Sequence[str] = (
 """Folders that are one work unit. Elsewhere each file is one."""
 
 MIXED = "tests/integration/"
+"""Where waiting and busy tests alternate, by a hash of the unit's name."""
 
 FIRST: Sequence[str] = (
     # A drop compares the locations of all tables of the server, of which there are few at the beginning.

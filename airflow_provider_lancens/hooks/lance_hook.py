@@ -380,7 +380,10 @@ def read_connection(conn_id: str) -> Connection:
     """
     try:
         connection = BaseHook.get_connection(conn_id)
-    except ImportError as error:  # Airflow 3.1.0 outside of a task, where there is no API server to be asked
+    except ImportError as error:
+        if "SUPERVISOR_COMMS" not in str(error):  # what a secrets backend lacks
+            raise
+        # Airflow 3.1.0 outside of a task, where there is no API server to be asked.
         raise AirflowNotFoundException(f"The conn_id `{conn_id}` isn't defined") from error
     extra = read_extra(connection)
     mask_secret(dict(extra))

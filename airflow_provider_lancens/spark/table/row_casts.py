@@ -252,14 +252,6 @@ def check_no_nulls(column: pa.Array, name: str) -> None:
         raise RowError(first_row(column, _has_nulls), name, "the table does not allow nulls here")
 
 
-def bytes_of(batch: pa.RecordBatch) -> int:
-    """Return the size of a batch's values; with views, of its buffers before pyarrow 24."""
-    try:
-        return int(batch.nbytes)
-    except pa.ArrowTypeError:
-        return int(batch.get_total_buffer_size())
-
-
 def without_empty(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Return the batches that have rows."""
     return (batch for batch in batches if batch.num_rows)

@@ -59,6 +59,14 @@ def in_bounded_batches(frame: DataFrame, run: Run) -> Iterator[tuple[DataFrame, 
             conf.unset(_BYTES)
 
 
+def bytes_of(batch: pa.RecordBatch) -> int:
+    """Return the size of a batch's values; with views, of its buffers before pyarrow 24."""
+    try:
+        return int(batch.nbytes)
+    except pa.ArrowTypeError:
+        return int(batch.get_total_buffer_size())
+
+
 def _with_fillers(frame: DataFrame, run: Run, rows: int) -> tuple[DataFrame, Run] | None:
     """Add fillers after each large row, one per full share of `BATCH_BYTES` of its size.
 

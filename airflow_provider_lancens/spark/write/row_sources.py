@@ -16,14 +16,14 @@ import pyarrow as pa
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.spark.options import Change, Upsert
 from airflow_provider_lancens.spark.table.column_fit import is_zoned_timestamp, with_vectors
-from airflow_provider_lancens.spark.table.row_casts import bytes_of, without_empty
+from airflow_provider_lancens.spark.table.row_casts import without_empty
 from airflow_provider_lancens.spark.table.row_hashes import (
     DIGESTED_COLUMNS,
     RowDigest,
     combined_digest,
     digest_task,
 )
-from airflow_provider_lancens.spark.write.batch_sizing import BATCH_BYTES, in_bounded_batches
+from airflow_provider_lancens.spark.write.batch_sizing import BATCH_BYTES, bytes_of, in_bounded_batches
 from airflow_provider_lancens.spark.write.files.projection import (
     inner_views,
     plain_array,
@@ -114,7 +114,8 @@ def rows_of(
         from airflow_provider_lancens.spark.write.plan_digest import plan_digest
 
         return GivenRows(FrameRows(given), partial(plan_digest, given))
-    if hasattr(given, "__arrow_c_stream__") or _is_of_pandas(given):
+    # A DataFrame of pandas exports no Arrow stream before pandas 2.2.
+    if hasattr(given, "__arrow_c_stream__") or (_library(given) == "pandas" and hasattr(given, "columns")):
         _refuse_comparisons(change, "rows in memory", "make them a DataFrame by spark.createDataFrame")
         in_memory = ArrowRows.of(given)
         return GivenRows(in_memory, in_memory.digest)
@@ -127,9 +128,9 @@ def rows_of(
     )
 
 
-def _is_of_pandas(given: Any) -> bool:
-    """Whether it is a DataFrame of pandas, which exports no Arrow stream before pandas 2.2."""
-    return type(given).__module__.partition(".")[0] == "pandas" and hasattr(given, "columns")
+def _library(given: Any) -> str:
+    """Return the package of an object's class, such as ``pandas``."""
+    return type(given).__module__.partition(".")[0]
 
 
 def _refuse_comparisons(change: Change, rows: str, instead: str) -> None:
@@ -259,7 +260,7 @@ class ArrowRows:
             InvalidInputError: (13) it has values that Arrow can't represent.
         """
         try:
-            match type(rows).__module__.partition(".")[0]:
+            match _library(rows):
                 case "pandas":
                     return cls(pa.Table.from_pandas(rows, preserve_index=False))
                 case "polars" if hasattr(rows, "to_arrow"):  # unlike the batches of a LazyFrame

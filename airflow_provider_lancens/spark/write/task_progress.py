@@ -21,7 +21,7 @@ from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.storage.write_leases import HEARTBEAT, LEASES
 from airflow_provider_lancens.spark.amounts import counted, size_of
 from airflow_provider_lancens.spark.commit.write_lease import WriteLease
-from airflow_provider_lancens.spark.table.row_casts import bytes_of
+from airflow_provider_lancens.spark.write.batch_sizing import bytes_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

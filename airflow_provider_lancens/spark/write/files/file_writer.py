@@ -24,7 +24,7 @@ from airflow_provider_lancens.namespace.storage.storage_errors import storage_er
 from airflow_provider_lancens.redaction import secret_values
 from airflow_provider_lancens.spark.file_source import FileSource
 from airflow_provider_lancens.spark.table.column_fit import with_vectors
-from airflow_provider_lancens.spark.table.row_casts import bytes_of
+from airflow_provider_lancens.spark.write.batch_sizing import bytes_of
 from airflow_provider_lancens.spark.write.files.file_plan import FilePlan, FileUnit, plan, shares
 from airflow_provider_lancens.spark.write.files.file_system import SourceFile, open_file
 from airflow_provider_lancens.spark.write.files.formats import ScanRequest
