@@ -372,19 +372,29 @@ class LanceHook(BaseHook):
         return ", ".join([*names, "…"] if response.page_token else names) or "none"
 
 
-def read_connection(conn_id: str) -> Connection:
-    """Read an Airflow connection and mask the secrets of its extra in logs; not from an event loop.
+def get_connection(conn_id: str) -> Connection:
+    """Return an Airflow connection with its extra unread; not from an event loop.
 
     Raises:
         AirflowNotFoundException: there is no such connection.
     """
     try:
-        connection = BaseHook.get_connection(conn_id)
+        return BaseHook.get_connection(conn_id)
     except ImportError as error:
         if "SUPERVISOR_COMMS" not in str(error):  # what a secrets backend lacks
             raise
         # Airflow 3.1.0 outside of a task, where there is no API server to be asked.
         raise AirflowNotFoundException(f"The conn_id `{conn_id}` isn't defined") from error
+
+
+def read_connection(conn_id: str) -> Connection:
+    """Read an Airflow connection and mask the secrets of its extra in logs; not from an event loop.
+
+    Raises:
+        AirflowNotFoundException: there is no such connection.
+        AirflowFailException: its extra isn't a JSON object.
+    """
+    connection = get_connection(conn_id)
     extra = read_extra(connection)
     mask_secret(dict(extra))
     for key, value in extra.items():

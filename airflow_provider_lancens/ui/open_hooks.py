@@ -5,11 +5,9 @@ from __future__ import annotations
 import threading
 import time
 
-from airflow.sdk import BaseHook
-
 from airflow_provider_lancens.hooks.airflow_errors import AirflowNotFoundException
 from airflow_provider_lancens.hooks.connection_fields import connection_types
-from airflow_provider_lancens.hooks.lance_hook import LanceHook
+from airflow_provider_lancens.hooks.lance_hook import LanceHook, get_connection
 
 KEEP_SECONDS = 60.0
 
@@ -52,6 +50,6 @@ class OpenHooks:
 
 def _is_of_lance(conn_id: str) -> bool:
     try:
-        return BaseHook.get_connection(conn_id).conn_type in connection_types()
+        return get_connection(conn_id).conn_type in connection_types()
     except AirflowNotFoundException:
         return False

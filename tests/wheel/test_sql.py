@@ -31,4 +31,4 @@ print(json.dumps(duckdb.__version__))
 @on_each_python("sql")
 def test_a_table_is_checked(installed: Installed, tmp_path: Path) -> None:
     printed = installed.run("-c", CHECKED, tmp_path).splitlines()[-1]
-    assert json.loads(printed) >= "1.4"
+    assert json.loads(printed) >= "1.5"

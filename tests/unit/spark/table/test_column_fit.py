@@ -65,7 +65,8 @@ def test_a_column_matches_exactly_the_documented_types(given: pa.DataType) -> No
 
 @pytest.mark.parametrize("given", SCALARS, ids=str)
 def test_no_value_is_lost_by_an_accepted_conversion(given: pa.DataType) -> None:
-    column = pa.array([*extremes(given), None], given)
+    # Cast, because pyarrow before 21 makes half floats of no Python value.
+    column = pa.array([*extremes(given), None], pa.float32() if given == pa.float16() else given).cast(given)
     fitting = [wanted for wanted in SCALARS if fits_column(given, wanted)]
 
     [widened] = conform(

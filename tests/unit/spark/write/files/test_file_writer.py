@@ -227,6 +227,9 @@ def test_what_is_inside_a_value_may_be_null_as_in_a_data_frame(
     assert found.schema.field("s").type.field("x").nullable
 
 
+@pytest.mark.skipif(
+    int(pa.__version__.partition(".")[0]) < 25, reason="this pyarrow writes no views of lists to Parquet"
+)
 def test_views_of_lists_keep_their_values(read: Read, parquet: Callable[..., Path]) -> None:
     parquet({"v": pa.array([[1, 2], None, [], [3]], pa.list_view(pa.int32()))})
 
