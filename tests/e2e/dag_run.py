@@ -3,26 +3,70 @@
 import json
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import IO, Any
+from queue import SimpleQueue
+from typing import Any
 
 import pytest
 
 TREE = Path(__file__).parents[2]
 
 
+class RunProcess(subprocess.Popen[str]):
+    """A process of `run_dag`.
+
+    Args:
+        arguments: see `run_dag`.
+        environment: the environment variables of Airflow.
+
+    Attributes:
+        output: the lines that it prints. A thread receives them: the process never waits for its test.
+    """
+
+    output: Iterator[str]
+
+    def __init__(self, arguments: list[str], environment: Mapping[str, str]) -> None:
+        super().__init__(
+            [sys.executable, "-m", "tests.e2e.run_dag", *arguments],
+            env=environment,
+            cwd=TREE,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        received: SimpleQueue[str | None] = SimpleQueue()
+        self.output = iter(received.get, None)
+        threading.Thread(target=self._receive, args=[received], daemon=True).start()
+
+    def _receive(self, received: "SimpleQueue[str | None]") -> None:
+        assert self.stdout is not None
+        with self.stdout:
+            for line in self.stdout:
+                received.put(line)
+        received.put(None)
+
+    def end(self) -> None:
+        """End it at once."""
+        self.kill()
+        self.wait()
+        assert self.stdin is not None
+        self.stdin.close()
+
+
 class DagRun:
     """A DAG run in another process, whose log is read while it runs."""
 
-    def __init__(self, process: "subprocess.Popen[str]") -> None:
+    def __init__(self, process: RunProcess) -> None:
         self._process = process
         self._lines: list[str] = []
 
     def wait_for(self, text: str) -> None:
         """Read the log until a line contains this text."""
-        for line in self._output:
+        for line in self._process.output:
             self._lines.append(line)
             if text in line:
                 return
@@ -38,7 +82,7 @@ class DagRun:
 
     def result(self) -> dict[str, Any]:
         """Wait for its end, and return each task's state and XCom by task id."""
-        self._lines += self._output
+        self._lines += self._process.output
         assert self._process.wait() == 0, self.log
         # Spark may still log lines after the last line.
         return self._outcome()
@@ -46,11 +90,6 @@ class DagRun:
     @property
     def log(self) -> str:
         return "".join(self._lines)
-
-    @property
-    def _output(self) -> IO[str]:
-        assert self._process.stdout is not None
-        return self._process.stdout
 
     def _outcome(self) -> dict[str, Any]:
         last = next(line for line in reversed(self._lines) if line.startswith("{"))
@@ -65,7 +104,7 @@ class SharedDagRun(DagRun):
 
     def result(self) -> dict[str, Any]:
         """Wait for its end, and return each task's state and XCom by task id."""
-        for line in self._output:
+        for line in self._process.output:
             self._lines.append(line)
             if line.startswith("{"):
                 self.ended = True
@@ -82,7 +121,7 @@ class DagRunner:
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = environment
-        self._process: subprocess.Popen[str] | None = None
+        self._process: RunProcess | None = None
         self._newest: SharedDagRun | None = None
 
     def start(self, file: Path, params: Mapping[str, Any], environment: Mapping[str, str]) -> SharedDagRun:
@@ -90,7 +129,7 @@ class DagRunner:
         if self._newest and not self._newest.ended:
             self.stop()  # by a test that failed
         if self._process is None:
-            self._process = _start_process([], self._environment)
+            self._process = RunProcess([], self._environment)
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps([str(file), json.dumps(params), dict(environment)]) + "\n")
         self._process.stdin.flush()
@@ -100,8 +139,7 @@ class DagRunner:
     def stop(self) -> None:
         """End the process at once."""
         if self._process is not None:
-            with self._process as process:
-                process.kill()
+            self._process.end()
         self._process = self._newest = None
 
 
@@ -115,21 +153,8 @@ def dag_run(
 @contextmanager
 def dag_runs(arguments: list[str], environment: Mapping[str, str]) -> Iterator[DagRun]:
     """Run DAGs one after the other in a process, which ends with the block: see `run_dag`."""
-    with _start_process(arguments, environment) as process:
-        try:
-            yield DagRun(process)
-        finally:
-            process.kill()
-
-
-def _start_process(arguments: list[str], environment: Mapping[str, str]) -> "subprocess.Popen[str]":
-    """Start `run_dag`."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "tests.e2e.run_dag", *arguments],
-        env=environment,
-        cwd=TREE,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
+    process = RunProcess(arguments, environment)
+    try:
+        yield DagRun(process)
+    finally:
+        process.end()
