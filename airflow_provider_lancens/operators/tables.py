@@ -240,21 +240,28 @@ class LanceDropTableOperator(LanceOperator):
     data.
 
     Its XCom is ``{"table": str, "operation": str, "outcome": str, "location": str | None}``. If there is no
-    such table, ``outcome`` is ``unchanged``, and ``location`` is None.
+    such table, ``outcome`` is ``unchanged``, and ``location`` is None. With ``dry_run``, ``outcome`` is
+    ``planned``, and it also contains ``plan``: ``{"files": int, "bytes": int, "tags": [str],
+    "other_files": int}``.
 
     Args:
         table: table identifier, ``database$table``. Templated.
         if_missing: if there is no such table, ``fail`` fails the task without retries, unless it is a later
             try, since an earlier one has then removed it; ``skip`` lets it succeed.
+        dry_run: only count the files that would be deleted, and those that would be kept; fails like a drop
+            would.
         lance_conn_id: a connection of any of this provider's types. Templated.
     """
 
     template_fields: Sequence[str] = ("table", "lance_conn_id")
 
-    def __init__(self, *, table: str, if_missing: IfMissing = "fail", **kwargs: Any) -> None:
+    def __init__(
+        self, *, table: str, if_missing: IfMissing = "fail", dry_run: bool = False, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
         self.table = table
         self.if_missing = check_choice("if_missing", if_missing, SKIP_OR_FAIL)
+        self.is_dry_run = dry_run  # `dry_run` is a method of every operator
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Drop the table; a retry resumes an interrupted drop.
@@ -266,8 +273,8 @@ class LanceDropTableOperator(LanceOperator):
         """
         table = parse_table(self.table)
         with self.opened(context) as lake:
-            result = lake.drop_table(table, if_missing=SKIP)
-        if not result.is_done:
+            result = lake.drop_table(table, if_missing=SKIP, dry_run=self.is_dry_run)
+        if result.outcome == "unchanged":
             self.accept_missing(f"table {str(table)!r}", self.if_missing, context)
         return result.as_dict()
 

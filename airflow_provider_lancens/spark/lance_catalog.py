@@ -19,10 +19,11 @@ from airflow_provider_lancens.spark.results import CatalogResult
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from lance_namespace import LanceNamespace
+    from lance_namespace import DropTableRequest, LanceNamespace
     from pyspark.sql import SparkSession
 
     from airflow_provider_lancens.namespace.operations.cascade import CascadePlan
+    from airflow_provider_lancens.namespace.storage.purge import DropPlan
     from airflow_provider_lancens.spark.lance_table import Table
     from airflow_provider_lancens.spark.options import TableLayout
     from airflow_provider_lancens.spark.release_sets import ReleaseSet
@@ -347,7 +348,7 @@ class LanceCatalog:
         )
 
     def drop_table(
-        self, table: str | TableId, *, if_missing: Literal["fail", "skip"] = "fail"
+        self, table: str | TableId, *, if_missing: Literal["fail", "skip"] = "fail", dry_run: bool = False
     ) -> CatalogResult:
         """Drop a table with its data: first Lance's own files, then the entry in the catalog.
 
@@ -355,26 +356,47 @@ class LanceCatalog:
             table: its identifier, ``database.table``.
             if_missing: whether it is an error if there is no such table (``fail``), or nothing is done
                 (``skip``).
+            dry_run: only count what would be deleted: the result's ``plan`` has the number of ``files`` and
+                ``bytes``, the ``tags``, and how many ``other_files`` would be kept.
 
         Raises:
             TableNotFoundError: (4) there is none, and `if_missing` is ``fail``.
+            InvalidInputError: (13) another table or a clone refers to the data.
+            ConcurrentModificationError: (14) a write is running.
+            UnsupportedOperationError: (0) the catalog has no dry run.
         """
         from lance_namespace import DropTableRequest
 
         identifier = self._id(table)
         request = DropTableRequest(id=list(identifier.parts))
+
+        def drop() -> tuple[str | None, DropPlan | None]:
+            if not dry_run:
+                return self.namespace.drop_table(request).location, None
+            plan = self._drop_plan(request)
+            return plan.location, plan
+
         doing = f"dropping table {str(identifier)!r} and its data"
-        outcome, location = self._removed(
-            doing,
-            if_missing,
-            lambda: self.namespace.drop_table(request).location,
-            spec_errors.TableNotFoundError,
-        )
-        if outcome == "done":
+        outcome, dropped = self._removed(doing, if_missing, drop, spec_errors.TableNotFoundError)
+        location, plan = dropped or (None, None)
+        if plan is not None:
+            outcome = "planned"
+            _log.info("dropping table %s would delete %s", identifier, plan)
+        elif outcome == "done":
             _log.info("table %s and its data at %s dropped", identifier, location)
         return CatalogResult(
-            operation="drop_table", outcome=outcome, table=str(identifier), location=location
+            operation="drop_table",
+            outcome=outcome,
+            table=str(identifier),
+            location=location,
+            plan=None if plan is None else plan.as_dict(),
         )
+
+    def _drop_plan(self, request: DropTableRequest) -> DropPlan:
+        namespace: Any = self.namespace
+        if not hasattr(namespace, "plan_drop_table"):
+            raise spec_errors.UnsupportedOperationError("dry_run=True: not supported by this catalog")
+        return cast("DropPlan", namespace.plan_drop_table(request))
 
     def table_exists(self, table: str | TableId) -> bool:
         """Return whether a table is declared or registered."""

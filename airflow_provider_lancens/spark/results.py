@@ -77,7 +77,7 @@ class CatalogResult:
     namespace: str | None = None
     """Identifier of the database; None if it is a table."""
     plan: Mapping[str, Any] | None = None
-    """What a cascade drops, or would drop; None without one."""
+    """What a cascade drops, or a dry run of a drop would; None without one."""
 
     @property
     def is_done(self) -> bool:
@@ -86,11 +86,11 @@ class CatalogResult:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the result as plain JSON values."""
+        of: dict[str, Any] = {"namespace": self.namespace}
         if self.table is not None:
-            of: dict[str, Any] = {"table": self.table, "location": self.location}
-        else:
-            of = {"namespace": self.namespace, **({} if self.plan is None else {"plan": dict(self.plan)})}
-        return {**of, "operation": self.operation, "outcome": self.outcome}
+            of = {"table": self.table, "location": self.location}
+        plan = {} if self.plan is None else {"plan": dict(self.plan)}
+        return {**of, **plan, "operation": self.operation, "outcome": self.outcome}
 
 
 def _plain(value: Any) -> Any:

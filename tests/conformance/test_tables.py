@@ -272,6 +272,10 @@ def test_dropping_removes_only_lance_files(namespace: LanceNamespace, db: list[s
     lance.write_dataset(pa.table({"x": [1]}), namespace_client=namespace, table_id=table, mode="create")
     location = Path(namespace.describe_table({"id": table}).location)
     (location / "notes.txt").write_text("mine")
+    files = [file for file in location.rglob("*") if file.is_file()]
+    plan = namespace.plan_drop_table({"id": table})  # type: ignore[attr-defined]
+    assert (plan.files, plan.other_files) == (len(files) - 1, 1)
+    assert all(file.exists() for file in files)
     namespace.drop_table({"id": table})
     assert [path.name for path in location.iterdir()] == ["notes.txt"]
     assert namespace.list_tables({"id": db}).tables == []
@@ -282,7 +286,8 @@ def test_data_used_by_another_table_is_not_dropped(namespace: LanceNamespace, db
     lance.write_dataset(pa.table({"x": [1]}), namespace_client=namespace, table_id=table, mode="create")
     location = namespace.describe_table({"id": table}).location
     namespace.register_table({"id": [*db, "twin"], "location": location})
-    with refused_with(ErrorCode.INVALID_INPUT, "twin"):
-        namespace.drop_table({"id": table})
+    for drop in (namespace.plan_drop_table, namespace.drop_table):  # type: ignore[attr-defined]
+        with refused_with(ErrorCode.INVALID_INPUT, "twin"):
+            drop({"id": table})
     assert lance.dataset(location).count_rows() == 1
     assert namespace.list_tables({"id": db}).tables == ["t", "twin"]

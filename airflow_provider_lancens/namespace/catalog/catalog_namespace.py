@@ -45,12 +45,13 @@ from airflow_provider_lancens.namespace.operations.repair import (
     Comparison,
 )
 from airflow_provider_lancens.namespace.requests import as_model, choice
-from airflow_provider_lancens.namespace.storage import object_store
+from airflow_provider_lancens.namespace.storage import object_store, purge
 from airflow_provider_lancens.namespace.storage.allowed_locations import AllowedLocations
 from airflow_provider_lancens.namespace.storage.clones import Clones
 from airflow_provider_lancens.namespace.storage.location_overlap import is_remote, store_of
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
 from airflow_provider_lancens.namespace.storage.missing_files import StoredVersions
+from airflow_provider_lancens.namespace.storage.purge import DropPlan
 from airflow_provider_lancens.namespace.storage.write_leases import wait_for_writes
 from airflow_provider_lancens.namespace.table_properties import BY_IMPLEMENTATION, MANAGED_BY
 from airflow_provider_lancens.namespace.table_status import TableStatus
@@ -251,12 +252,27 @@ class CatalogNamespace(LanceNamespace):
             PermissionDeniedError: (15) its location isn't allowed.
         """
         asked = as_model(models.DropTableRequest, request)
+        self._droppable(asked)
+        dropped = self._called("drop_table", models.DropTableRequest, asked)
+        return _redacted(redacted_responses.DropTableResponse, dropped, location=_plain(dropped.location))
+
+    def plan_drop_table(self, request: AnyRequest) -> DropPlan:
+        """Return what `drop_table` would delete; nothing is changed.
+
+        The catalog decides what it deletes: its other files may be too.
+
+        Raises:
+            LanceNamespaceError: what `drop_table` would raise.
+        """
+        described = self._droppable(as_model(models.DropTableRequest, request))
+        return purge.plan(str(described.location), described.storage_options or {})
+
+    def _droppable(self, asked: models.DropTableRequest) -> models.DescribeTableResponse:
         described = self.describe_table(models.DescribeTableRequest(id=asked.id, vend_credentials=True))
         files = Manifests(str(described.location), described.storage_options or {}, is_optional=True)
         wait_for_writes(files, f"{self._subject(asked.id)} can't be dropped")
         self._check_no_clones(TableId(tuple(asked.id or ())), str(described.location))
-        dropped = self._called("drop_table", models.DropTableRequest, asked)
-        return _redacted(redacted_responses.DropTableResponse, dropped, location=_plain(dropped.location))
+        return described
 
     # What Airflow needs beyond the interface.
 
@@ -416,7 +432,7 @@ class CatalogNamespace(LanceNamespace):
             )
         for reason in clones.unknown:
             log.warning(
-                "Table %s is dropped, although a shallow clone may refer to its data: %s", table, reason
+                "Table %s: a shallow clone may refer to its data, which a drop deletes: %s", table, reason
             )
 
     def _called(self, operation: str, model: type[BaseModel], request: AnyRequest, *data: Any) -> Any:

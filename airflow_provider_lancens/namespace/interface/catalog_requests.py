@@ -29,6 +29,7 @@ from airflow_provider_lancens.namespace.requests import (
     table_id,
 )
 from airflow_provider_lancens.namespace.storage.manifests import Manifest, staged_name
+from airflow_provider_lancens.namespace.storage.purge import DropPlan
 from airflow_provider_lancens.redaction import redact
 
 FOREIGN_TABLES = "cascade.foreign-tables"
@@ -304,6 +305,15 @@ class CatalogRequests(NamespaceCore):
             location=_last_location(catalog_table),
             properties=dict(catalog_table.parameters),
         )
+
+    def plan_drop_table(self, request: AnyRequest) -> DropPlan:
+        """Return what `drop_table` would delete; nothing is changed.
+
+        Raises:
+            LanceNamespaceError: what `drop_table` would raise.
+        """
+        model = as_model(models.DropTableRequest, request)
+        return self._tables.plan_drop(table_id(model.id, self._metastore))
 
     def create_table_version(self, request: AnyRequest) -> models.CreateTableVersionResponse:
         """Commit a staged manifest as the next version of a table or branch.

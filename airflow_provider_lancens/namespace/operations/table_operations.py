@@ -216,12 +216,20 @@ class TableOperations:
                 overlapping one, a table is a clone that refers to the data, or the location is a symbolic
                 link; nothing is dropped.
         """
-        catalog_table = self.get(table)
-        self._check_no_clones(catalog_table, self._check_sole_owner(catalog_table))
-        wait_for_writes(self._files(catalog_table), f"table {table} can't be dropped")
+        catalog_table = self._droppable(table)
         self._finish_last_commit(catalog_table)
         purge.remove(self.location_of(catalog_table), self.config.storage_options)
         self._drop_unless_declared_again(catalog_table)
+        return catalog_table
+
+    def plan_drop(self, table: TableId) -> purge.DropPlan:
+        """Return what `drop` would delete, or raise what it would; nothing is changed."""
+        return purge.plan(self.location_of(self._droppable(table)), self.config.storage_options)
+
+    def _droppable(self, table: TableId) -> CatalogTable:
+        catalog_table = self.get(table)
+        self._check_no_clones(catalog_table, self._check_sole_owner(catalog_table))
+        wait_for_writes(self._files(catalog_table), f"table {table} can't be dropped")
         return catalog_table
 
     def clones_of(self, table: TableId, location: str) -> Clones:
@@ -377,7 +385,7 @@ class TableOperations:
             )
         for reason in clones.unknown:
             log.warning(
-                "Table %s is dropped, although a shallow clone may refer to its data: %s",
+                "Table %s: a shallow clone may refer to its data, which a drop deletes: %s",
                 catalog_table.id,
                 reason,
             )

@@ -8,9 +8,11 @@ interrupted removal is recognized and finished by the next one.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -44,11 +46,42 @@ _FILES = {
 _ANY_FILE = "|".join(f"{folder}/(?:{files})" for folder, files in _FILES.items())
 # A branch is a dataset in a folder of `tree`. A local object store stages a file as name#1.
 _OWN = re.compile(rf"(?:{BRANCHES}/(?:{_NAME}/)+)?(?:{_ANY_FILE})(?:#\d+)?")
+_TAG = re.compile(r"_refs/tags/([^/]+)\.json")
 LANCE_ENTRIES = (BRANCHES, *(folder for folder in _FILES if folder != VERSIONS), VERSIONS)
 _PAGE = 1000
 _NAMED = 10
 
 _RemoveBelow = Callable[[str, Callable[[str], bool]], int]
+
+
+@dataclass(frozen=True, slots=True)
+class DropPlan:
+    """What a drop of a table would delete."""
+
+    location: str
+    """The root of its dataset."""
+    files: int
+    """Number of Lance's and this package's files there, which are deleted."""
+    bytes: int
+    """Their size."""
+    tags: tuple[str, ...]
+    """Names of the table's tags, whose versions are deleted too."""
+    other_files: int
+    """Number of other files and links there, which are kept."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the plan as plain JSON values, without the location."""
+        return {
+            "files": self.files,
+            "bytes": self.bytes,
+            "tags": list(self.tags),
+            "other_files": self.other_files,
+        }
+
+    def __str__(self) -> str:
+        kept = f"; {self.other_files} other files are kept" if self.other_files else ""
+        tags = f", with tags {', '.join(map(on_one_line, self.tags))}" if self.tags else ""
+        return f"{self.files} files of {self.bytes} bytes at {self.location}{tags}{kept}"
 
 
 def remove(location: str, storage_options: Mapping[str, str]) -> int:
@@ -73,6 +106,36 @@ def remove(location: str, storage_options: Mapping[str, str]) -> int:
         return _remove_remote(location, storage_options)
 
 
+def plan(location: str, storage_options: Mapping[str, str]) -> DropPlan:
+    """Count the files that `remove` would remove and keep, in one listing.
+
+    Args:
+        location: the table's root.
+        storage_options: Lance's storage options for it.
+
+    Raises:
+        InvalidInputError: (13) the location is invalid, or it or its ``_versions`` is a symbolic link.
+        PermissionDeniedError: (15) access is denied.
+        ServiceUnavailableError: (17) the storage failed.
+    """
+    location = Location.of(location)
+    files = size = others = 0
+    tags: list[str] = []
+    with object_store.storage_errors(location, storage_options):
+        if is_local(location):
+            _check_not_linked(Path(location))
+        has_data = object_store.latest_version(location, storage_options) is not None
+        is_removed = _is_own if has_data else _is_lease
+        for path, path_size in _sizes(location, storage_options):
+            if not is_removed(path) or path_size is None:
+                others += 1
+                continue
+            files, size = files + 1, size + path_size
+            if tag := _TAG.fullmatch(path):
+                tags.append(tag[1])
+    return DropPlan(location, files, size, tuple(sorted(tags)), others)
+
+
 def first_foreign_path(location: str) -> str | None:
     """Return the first symbolic link among Lance's own files, or dataset inside them; None if there is none.
 
@@ -94,13 +157,34 @@ def first_foreign_path(location: str) -> str | None:
     return None
 
 
-def _remove_local(root: Path) -> int:
+def _check_not_linked(root: Path) -> None:
     for path in (root, root / VERSIONS):
         if path.is_symlink():
             raise spec_errors.InvalidInputError(
                 f"{path} is a symbolic link, which a drop does not follow: deregister the table, "
                 "then delete the target of the link yourself"
             )
+
+
+def _sizes(location: str, storage_options: Mapping[str, str]) -> Iterator[tuple[str, int | None]]:
+    """Iterate over the files at a location with their sizes; None for what isn't a regular file."""
+    if is_local(location):
+        for entry in local_folder.walk_entries(location):
+            if entry.is_dir(follow_symlinks=False):
+                continue
+            is_file = entry.is_file(follow_symlinks=False)
+            with contextlib.suppress(FileNotFoundError):  # removed meanwhile
+                size = entry.stat(follow_symlinks=False).st_size if is_file else None
+                yield str(Path(entry.path).relative_to(location)), size
+        return
+    store = object_store.open_store(location, storage_options)
+    if store is not None:
+        for page in obstore.list(store, chunk_size=_PAGE):
+            yield from ((entry["path"], entry["size"]) for entry in page)
+
+
+def _remove_local(root: Path) -> int:
+    _check_not_linked(root)
     if not root.is_dir():
         return 0
     with local_folder.open_folder(root) as open_folder:

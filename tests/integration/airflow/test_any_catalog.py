@@ -84,13 +84,15 @@ def test_the_connection_is_tested(lake: str, table: str) -> None:
 def test_namespaces_and_tables_are_made_and_removed_once(lake: str, run: Run, root: Path) -> None:
     created = [run(LanceCreateNamespaceOperator, namespace="sales") for _ in range(2)]
     declared = [run(LanceDeclareTableOperator, table="sales.orders") for _ in range(2)]
+    planned = run(LanceDropTableOperator, table="sales$orders", dry_run=True)
     dropped = run(LanceDropTableOperator, table="sales$orders")
     again = run(LanceDropTableOperator, table="sales$orders", if_missing="skip")
     gone = run(LanceDropNamespaceOperator, namespace="sales")
 
     assert [one["outcome"] for one in (*created, *declared)] == ["done", "unchanged"] * 2
     assert Path(declared[0]["location"]).is_relative_to(root)
-    assert declared[1]["location"] == dropped["location"] == declared[0]["location"]
+    assert declared[1]["location"] == dropped["location"] == declared[0]["location"] == planned["location"]
+    assert planned["plan"] == {"files": 0, "bytes": 0, "tags": [], "other_files": 1}
     assert not Path(dropped["location"]).exists()
     outcomes = [one["outcome"] for one in (dropped, again, gone)]
     assert outcomes == ["done", "unchanged", "done"]

@@ -218,9 +218,16 @@ def test_a_table_registered_elsewhere_fails_without_retry_or_is_replaced_if_conf
 def test_a_table_is_dropped_once_with_its_data(run: Run, table: Table) -> None:
     location = table.declare()
     table.advance()
-    gone = {"table": str(table), "operation": "drop_table", "outcome": "done", "location": location}
-    assert run(LanceDropTableOperator, table=str(table)) == gone
-    assert run(LanceDropTableOperator, table=str(table), if_missing="skip")["outcome"] == "unchanged"
+    files = [file for file in Path(location).rglob("*") if file.is_file()]
+    of_drop = {"table": str(table), "operation": "drop_table", "location": location}
+    size = sum(file.stat().st_size for file in files)
+    plan = {"files": len(files), "bytes": size, "tags": [], "other_files": 0}
+    planned = {**of_drop, "outcome": "planned", "plan": plan}
+    assert run(LanceDropTableOperator, table=str(table), dry_run=True) == planned
+    assert run(LanceDropTableOperator, table=str(table)) == {**of_drop, "outcome": "done"}
+    for dry_run in (False, True):
+        again = run(LanceDropTableOperator, table=str(table), if_missing="skip", dry_run=dry_run)
+        assert again["outcome"] == "unchanged"
     assert not Path(location).exists()
 
 

@@ -35,8 +35,20 @@ def content(folder: Path) -> Files:
     return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
+def remaining(folder: Path) -> list[Path]:
+    """All files and links at any depth."""
+    return [path for path in folder.rglob("*") if path.is_symlink() or path.is_file()]
+
+
 def remove(root: Path) -> int:
-    return purge.remove(str(root), {})
+    """Remove a table's data, and check that the plan said so."""
+    plan = purge.plan(str(root), {})
+    before = sum(path.lstat().st_size for path in remaining(root))
+    removed = purge.remove(str(root), {})
+    left = remaining(root)
+    assert (plan.files, plan.other_files) == (removed, len(left))
+    assert plan.bytes == before - sum(path.lstat().st_size for path in left)
+    return removed
 
 
 def test_all_files_of_lance_are_removed(root: Path) -> None:
@@ -54,6 +66,7 @@ def test_all_files_of_lance_are_removed(root: Path) -> None:
     branch.delete("i = 2")
     assert {path.name for path in root.iterdir()} >= {"data", "_indices", "_deletions", "_refs", "tree"}
     assert any(file.suffix == ".blob" for file in root.rglob("*"))
+    assert purge.plan(str(root), {}).tags == ("kept",)
     remove(root)
     assert not root.exists()
 
