@@ -7,6 +7,7 @@ button.
 
 from __future__ import annotations
 
+import logging
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_lancens.hooks.lance_hook import LanceHook
 
+_log = logging.getLogger(__name__)
 _GLUE = "lance_glue"
 _RETURNED = "return_value"
 _SUCCESS = "success"
@@ -81,17 +83,24 @@ class Console:
 class _LanceLink(BaseOperatorLink):
     def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
         """Return the page's URL, empty if there is none. Called only by a worker, at the end of a task."""
-        from airflow.sdk.execution_time.xcom import XCom
-
-        # Airflow logs an error for an XCom that doesn't exist, and also asks when a task is deferred or has
-        # failed; a worker passes the task instance itself, with its state.
+        # Airflow also asks when a task is deferred or has failed; a worker passes the task instance itself,
+        # with its state.
         if not operator.do_xcom_push or getattr(ti_key, "state", _SUCCESS) != _SUCCESS:
             return _NO_PAGE
+        try:
+            return self._page_of(operator, ti_key) or _NO_PAGE
+        except Exception:  # noqa: BLE001 - Airflow 3.1.0 to 3.1.3 would fail the task, whose work is done
+            _log.warning("The task has no link %r:", self.name, exc_info=True)
+            return _NO_PAGE
+
+    def _page_of(self, operator: BaseOperator, ti_key: TaskInstanceKey) -> str | None:
+        from airflow.sdk.execution_time.xcom import XCom
+
         returned = XCom.get_value(ti_key=ti_key, key=_RETURNED)
         if not isinstance(returned, Mapping):
-            return _NO_PAGE
+            return None
         hook: LanceHook = getattr(operator, "hook")  # noqa: B009 - Airflow's type has none
-        return self.page(hook, returned) or _NO_PAGE
+        return self.page(hook, returned)
 
     @abstractmethod
     def page(self, hook: LanceHook, returned: Mapping[str, Any]) -> str | None:
@@ -123,7 +132,7 @@ class LanceGlueTableLink(_LanceLink):
         if not isinstance(returned.get("table"), str):
             return None
         table = TableId.parse(returned["table"])
-        return _in_glue(hook, f"tables/view/{quote(table.name, safe='')}", database=table.namespace.name)
+        return _in_glue(hook, f"tables/view/{quote(table.name, safe='')}", database=str(table.namespace))
 
 
 class LanceGlueDatabaseLink(_LanceLink):

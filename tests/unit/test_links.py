@@ -104,6 +104,7 @@ def test_data_on_s3_has_a_link_for_hive_tables_too(page: Callable[..., Any]) -> 
         (LanceGlueTableLink(), TABLE, "lance_glue", {}),
         (LanceGlueTableLink(), TABLE, "lance_glue", {"region": "r", "endpoint": "http://localhost:5000"}),
         (LanceGlueTableLink(), {"sales$orders": TABLE}, "lance_glue", {"region": "eu-west-1"}),
+        (LanceGlueTableLink(), {"table": "orders"}, "lance", {"root": "/lake"}),
         (LanceGlueDatabaseLink(), {"namespace": "sales"}, "lance_hive3", {}),
         (LanceS3Link(), {**TABLE, "location": "/lake/orders"}, "lance_hive2", {}),
         (LanceS3Link(), {**TABLE, "location": None}, "lance_hive2", {}),
@@ -115,6 +116,7 @@ def test_data_on_s3_has_a_link_for_hive_tables_too(page: Callable[..., Any]) -> 
         "no region",
         "another server",
         "a list",
+        "a table in no database",
         "hive database",
         "folder",
         "nowhere",
@@ -164,6 +166,19 @@ def test_a_task_that_has_not_succeeded_is_not_asked_for_its_result(
     instance.state = TaskInstanceState.SUCCESS
     task.operator_extra_links[0].get_link(task, ti_key=instance)
     assert asked
+
+
+def test_a_task_whose_link_fails_has_none_and_goes_on(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(XCom, "get_value", lambda **_: TABLE)
+    task = LanceDeclareTableOperator(task_id="task", table="sales$orders", lance_conn_id="nowhere")
+    instance: Any = SimpleNamespace(state=TaskInstanceState.SUCCESS)
+
+    [_page, _glue, on_s3] = task.operator_extra_links
+    assert on_s3.get_link(task, ti_key=instance) == ""
+    assert "The task has no link 'Data in Amazon S3'" in caplog.text
+    assert "nowhere" in caplog.text
 
 
 def test_a_task_that_pushes_no_result_is_not_asked_for_it(monkeypatch: pytest.MonkeyPatch) -> None:

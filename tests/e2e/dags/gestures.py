@@ -8,7 +8,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from airflow.sdk import DAG, CronDataIntervalTimetable, task
+from airflow.sdk import DAG, task
+from airflow.timetables.interval import CronDataIntervalTimetable
 
 from airflow_provider_lancens.hooks import LanceHook
 from airflow_provider_lancens.operators.delete_rows import LanceDeleteOperator

@@ -63,8 +63,8 @@ def test_duckdb_reads_a_pinned_version() -> None:
     assert orders.count_rows() == 3
 
 
-@pytest.mark.usefixtures("lake")
-def test_a_hook_is_used_in_a_task() -> None:
+def test_a_hook_is_used_in_a_task(connect: Callable[..., str], tmp_path: Path) -> None:
+    connect(conn_type="lance", extra={"root": str(tmp_path)})
     assert run_blocks("connections")["status"].location is None  # type: ignore[attr-defined]
 
 
