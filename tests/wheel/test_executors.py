@@ -1,11 +1,13 @@
 """Executors with the packages that `docs/executors.md` lists: neither Airflow nor a metastore's client."""
 
 import re
+import shlex
 import sys
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 from tests.support.installed_packages import TREE, install_with_uv, run_command
 
@@ -56,8 +58,9 @@ def test_executors_need_only_the_packages_that_the_page_lists(
     monkeypatch.delenv("PYTHONPATH", raising=False)  # executors would inherit it
     page = (TREE / "docs/executors.md").read_text()
     [listed] = re.findall(r"^executors/bin/pip install (pylance .+)$", page, re.MULTILINE)
+    names = [Requirement(one).name for one in shlex.split(listed)]
     venv = tmp_path / "executors"
-    install_with_uv(sys.executable, venv, *[f"{name}=={version(name)}" for name in listed.split()])
+    install_with_uv(sys.executable, venv, *[f"{name}=={version(name)}" for name in names])
     install = (sys.executable, "-m", "uv", "pip", "install", "--quiet", "--python", venv / "bin/python")
     run_command(*install, "--no-deps", wheel)
     program = tmp_path / "program.py"

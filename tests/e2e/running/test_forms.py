@@ -15,6 +15,7 @@ import pytest
 from airflow_provider_lancens.embedded import MetastoreServer
 from tests.e2e.versions import AIRFLOW_V_3_2_PLUS
 from tests.servers.glue_double import REGION, GlueDouble
+from tests.support.airflow_versions import renders_forms
 from tests.support.running_lake import needs_chromium
 
 SECRETS = ["password"]
@@ -24,7 +25,7 @@ if AIRFLOW_V_3_2_PLUS:  # older versions don't mask fields of the extra
 
 LANCE = "Lance (folder, REST or another catalog)"
 
-pytestmark = [pytest.mark.thorough, needs_chromium]
+pytestmark = [pytest.mark.thorough, needs_chromium, renders_forms]
 
 
 @dataclass(frozen=True)

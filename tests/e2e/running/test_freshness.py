@@ -1,17 +1,20 @@
 """The deadline of a run that waits for new data: its function is called, and the wait goes on."""
 
-import re
-
 import pytest
 
 from tests.e2e.servers import RunningAirflow
+from tests.e2e.versions import AIRFLOW_V_3_2_PLUS
 
 DAG = "lance_freshness"
-CALLED = """
-    SELECT data, state FROM callback
-    WHERE data LIKE '%freshness_alerts.tell%' AND state IN ('success', 'failed')
+CALLBACKS = (
+    "SELECT data, state, dagrun_id FROM callback JOIN deadline ON callback_id = callback.id"
+    if AIRFLOW_V_3_2_PLUS
+    else "SELECT callback AS data, callback_state AS state, dagrun_id FROM deadline"
+)
+CALLED = f"""
+    SELECT data, called.state, run_id FROM ({CALLBACKS}) AS called JOIN dag_run ON dag_run.id = dagrun_id
+    WHERE data LIKE '%freshness_alerts.tell%' AND called.state IN ('success', 'failed')
 """
-RUN = re.compile(r'"dag_run_id": "([^"]+)"')
 
 pytestmark = pytest.mark.thorough
 
@@ -19,8 +22,7 @@ pytestmark = pytest.mark.thorough
 def test_a_deadline_calls_its_function_and_the_wait_goes_on(airflow: RunningAirflow) -> None:
     airflow.unpause(DAG)
     try:
-        [(data, state), *_] = airflow.until(lambda: airflow.rows(CALLED))
-        run = str(RUN.findall(data)[0])
+        [(data, state, run), *_] = airflow.until(lambda: airflow.rows(CALLED))
         airflow.until(lambda: airflow.ended(DAG, run))
     finally:
         airflow.send("PATCH", f"/api/v2/dags/{DAG}?update_mask=is_paused", {"is_paused": True})
