@@ -19,6 +19,7 @@ from airflow_provider_lancens.namespace.row_errors import (
 from airflow_provider_lancens.spark.blobs import blob_array, is_blob
 from airflow_provider_lancens.spark.table.column_fit import ColumnMatch, fits_column
 
+_WITH_OFFSETS = frozenset({pa.string(), pa.large_string(), pa.binary(), pa.large_binary()})
 _INFINITE_TEXT = r"^\s*[+-]?(?i:inf(inity)?)\s*$"
 _ZERO_TEXT = r"^[^1-9eE]*([eE].*)?$"
 _SHOWN = 80
@@ -276,7 +277,9 @@ def _column(column: pa.Array, field: pa.Field, cut_times: bool, conformed: bool 
 def _checked(column: pa.Array, field: pa.Field, cut_times: bool) -> pa.Array:
     if not cut_times and contains_text(field.type):
         check_text(column, field.name)
-    return _realigned(column) if _contains_decimals(field.type) else column
+    # Spark's Arrow buffers are aligned to 8 bytes; Lance aborts the process unless a decimal's are aligned to
+    # 16. Arrow aligns the memory into which it copies.
+    return copied(column) if _contains_decimals(field.type) or _lacks_offsets(column) else column
 
 
 def _cast(column: pa.Array, field: pa.Field, cut_times: bool) -> pa.Array:
@@ -373,10 +376,21 @@ def _contains_structs(arrow: pa.DataType) -> bool:
     return pa.types.is_struct(arrow) or (_is_list(arrow) and _contains_structs(arrow.value_type))
 
 
-def _realigned(column: pa.Array) -> pa.Array:
-    # Spark's Arrow buffers are aligned to 8 bytes; Lance aborts the process unless a decimal's are aligned to
-    # 16. Concatenating two arrays copies them, nested ones too, into memory that Arrow aligns.
-    return copied(column)
+def _lacks_offsets(array: pa.Array) -> bool:
+    """Return whether an array or an inner one has no offsets, which Spark 3.5 leaves out if it has no values.
+
+    Lance would read what follows in memory.
+    """
+    arrow = array.type
+    if (arrow in _WITH_OFFSETS or _is_list(arrow) or pa.types.is_map(arrow)) and not array.buffers()[1]:
+        return True
+    if pa.types.is_map(arrow):
+        return _lacks_offsets(array.keys) or _lacks_offsets(array.items)
+    if is_list(arrow):
+        return _lacks_offsets(array.values)
+    return pa.types.is_struct(arrow) and any(
+        _lacks_offsets(array.field(index)) for index in range(arrow.num_fields)
+    )
 
 
 def _contains_decimals(arrow: pa.DataType) -> bool:

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import lance
-import pyarrow.parquet as pq
 import pytest
 from lance_namespace import DescribeTableRequest
 from lance_namespace.errors import TableSchemaValidationError
@@ -86,9 +85,9 @@ def test_changed_columns_are_refused_or_merged(
         if way != "files":
             write_table(spark.sql(rows), spec, table, **WAYS[way], **how)
             return
-        path = tmp_path / f"{change}.parquet"
-        pq.write_table(spark.sql(rows).toArrow(), path)
-        write_files(spark, FileSource("parquet", str(path)), spec, table, **WAYS[way], **how)
+        folder = str(tmp_path / change)
+        spark.sql(rows).write.mode("overwrite").parquet(folder)
+        write_files(spark, FileSource("parquet", folder), spec, table, **WAYS[way], **how)
 
     with pytest.raises(TableSchemaValidationError) as refused:
         write()

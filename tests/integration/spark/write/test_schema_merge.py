@@ -7,7 +7,6 @@ from typing import Any
 
 import lance
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from lance_namespace import DescribeTableRequest
 from lance_namespace.errors import ConcurrentModificationError, TableSchemaValidationError
@@ -18,7 +17,6 @@ from airflow_provider_lancens.spark import (
     NamespaceSpec,
     TableLayout,
     WriteResult,
-    lance_data_source,
 )
 from airflow_provider_lancens.spark.commit.committer import Committer
 from airflow_provider_lancens.spark.commit.schema_commits import SchemaCommits
@@ -69,9 +67,9 @@ def write(spark: SparkSession, spec: NamespaceSpec, table: str, tmp_path: Path) 
     def write(rows: str, way: str = "frame", **how: Any) -> WriteResult:
         if way == "frame":
             return write_table(spark.sql(rows), spec, table, **how)
-        path = tmp_path / f"{len(list(tmp_path.iterdir()))}.parquet"
-        pq.write_table(spark.sql(rows).toArrow(), path)
-        return write_files(spark, FileSource("parquet", str(path)), spec, table, **how)
+        folder = str(tmp_path / f"{len(list(tmp_path.iterdir()))}")
+        spark.sql(rows).write.parquet(folder)
+        return write_files(spark, FileSource("parquet", folder), spec, table, **how)
 
     return write
 
@@ -220,6 +218,8 @@ def test_dates_and_vectors_are_converted_as_without_merging(
 def test_the_data_source_merges_too(
     spark: SparkSession, spec: NamespaceSpec, table: str, write: Write
 ) -> None:
+    from airflow_provider_lancens.spark import lance_data_source
+
     write("SELECT 1 AS id")
     spark.dataSource.register(lance_data_source(spec, "lake"))
 

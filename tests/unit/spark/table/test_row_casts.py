@@ -1,6 +1,8 @@
 from collections.abc import Callable
 from decimal import Decimal
+from pathlib import Path
 
+import lance
 import pyarrow as pa
 import pytest
 
@@ -29,7 +31,7 @@ def children_of(array: pa.Array) -> list[pa.Array]:
         return [entries]
     if pa.types.is_struct(array.type):
         return [array.field(i) for i in range(array.type.num_fields)]
-    return []
+    return [array.values] if pa.types.is_list(array.type) else []
 
 
 def moved(buffer: pa.Buffer | None) -> pa.Buffer | None:
@@ -55,6 +57,39 @@ def test_decimals_are_aligned_as_lance_needs_them(column: pa.Array) -> None:
 
     assert not misaligned_buffers(out.column(0))
     assert out.column(0).equals(column)
+
+
+def without_offsets(array: pa.Array) -> pa.Array:
+    """The array as Spark 3.5 passes it: an inner one without values has no offsets, but memory of others."""
+    others = pa.py_buffer(b"\xf5" * 64)
+    own = array.buffers()[: array.type.num_buffers]
+    if not len(array):
+        own = [others.slice(8 * i, 0) if i else None for i in range(len(own))]
+    children = [without_offsets(child) for child in children_of(array)]
+    return pa.Array.from_buffers(array.type, len(array), own, children=children or None)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pa.list_(pa.string()),
+        pa.list_(pa.list_(pa.binary())),
+        pa.list_(pa.struct([("a", pa.string()), ("b", pa.list_(pa.int32()))])),
+        pa.map_(pa.string(), pa.string()),
+        pa.struct([("tags", pa.list_(pa.string()))]),
+    ],
+    ids=str,
+)
+def test_arrays_without_any_values_are_written(kind: pa.DataType, tmp_path: Path) -> None:
+    empty = {"tags": []} if pa.types.is_struct(kind) else []
+    rows = pa.array([empty, None], kind)
+    batch = pa.record_batch({"values": without_offsets(rows)})
+
+    written = lance.write_dataset(
+        pa.Table.from_batches(conform([batch], batch.schema)), tmp_path / "t", data_storage_version="2.2"
+    )
+
+    assert written.to_table().column("values").to_pylist() == rows.to_pylist()
 
 
 def test_columns_are_in_the_order_of_the_schema() -> None:
