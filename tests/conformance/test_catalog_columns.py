@@ -14,7 +14,7 @@ FIRST = pa.table(
     {
         "Id": pa.array([1], pa.int32()),
         "v": pa.array([[0.5, 1.5]], pa.list_(pa.float32(), 2)),
-        "s": [{"x": 1, "Y": ["a"]}],
+        "s": pa.array([{"x": 1, "Y": ["a"]}], pa.struct([("x", pa.int64()), ("Y", pa.list_(pa.string()))])),
         "at": pa.array([0], pa.timestamp("us", "UTC")),
         "price": pa.array([None], pa.decimal128(7, 2)),
         "data": [b"x"],

@@ -290,7 +290,9 @@ def _cast(column: pa.Array, field: pa.Field, cut_times: bool) -> pa.Array:
         widens = fits_column(column.type, field.type)
         return cast_checked(column, field.type, field.name, widens=widens)
     try:
-        return column.cast(options=pc.CastOptions(field.type, allow_time_truncate=True))
+        # pyarrow 18 itself casts no struct to one with other fields.
+        named = _by_name(column, field.type, match_case=True)
+        return named.cast(options=pc.CastOptions(field.type, allow_time_truncate=True))
     except pa.ArrowException as error:
         raise ValueError(
             f"column {field.name}: cannot convert {column.type} to {field.type}: {error}"

@@ -1,6 +1,5 @@
 """The operator on a managed table of a real metastore, with the function in the file of the DAG."""
 
-from collections import defaultdict
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from airflow.sdk import Asset
+from airflow.sdk.execution_time.context import OutletEventAccessors
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.operators import LanceComputeColumnOperator
@@ -29,11 +29,11 @@ def run(table: Maintained, connect: Callable[..., str]) -> Run:
     instance = SimpleNamespace(dag_id="dag", task_id="compute", map_index=-1, max_tries=2)
 
     def run(**arguments: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        events: dict[Any, Any] = defaultdict(lambda: SimpleNamespace(extra={}))
+        events = OutletEventAccessors()
         given = {"table": table.id, "column": "n", "columns": ["id"], "function": doubled, **arguments}
         task = LanceComputeColumnOperator(task_id="compute", lance_conn_id=lake, outlets=[asset], **given)
         context: Any = {"outlet_events": events, "ti": instance, "run_id": "monday"}
-        return task.execute(context), events[asset].extra
+        return task.execute(context), dict(events[asset].extra)
 
     return run
 

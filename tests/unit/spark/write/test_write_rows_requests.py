@@ -5,12 +5,10 @@ A commit looks up once more which version is the newest: others may have committ
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from importlib.metadata import version
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from packaging.version import Version
 
 from airflow_provider_lancens import LanceCatalog, Table
 from tests.histories.local_session import LocalFrame, LocalSession
@@ -60,8 +58,6 @@ def counted(lake: Lake, append: Callable[[], object]) -> tuple[Counter[str], Cou
 
 
 OF_KEY = Counter({"list _lancens": 2, "put _lancens": 2})
-OF_OLD_OBSTORE = Counter({"head _versions": int(Version(version("obstore")) < Version("0.12"))})
-"""Before 0.12, it asks whether a file exists before it is moved there."""
 """The records of the key, and the index of keys; its announcement, and its confirmation."""
 BY_STORAGE = Counter(
     {
@@ -114,7 +110,7 @@ def test_where_the_metastore_decides(s3: S3Double, key: str | None) -> None:
 
     requests, calls = counted(lake, lambda: table.append(ROWS, key=key))
 
-    assert requests == BY_METASTORE + (OF_KEY if key else Counter()) + OF_OLD_OBSTORE
+    assert requests == BY_METASTORE + (OF_KEY if key else Counter())
     assert calls == CALLS
 
 

@@ -58,7 +58,7 @@ PYARROW: dict[str, tuple[list[Any], pa.DataType]] = {
     **{f"naive_{u}": (list(MODERN[:2]), pa.timestamp(u)) for u in ("s", "ms", "us")},
     **{f"zoned_{u}": (list(MODERN[:2]), pa.timestamp(u, "Europe/Paris")) for u in ("s", "ms", "us")},
     "ends": ([dt.datetime(1, 1, 1), dt.datetime(9999, 12, 31, 23, 59, 59, 999999)], pa.timestamp("us")),
-    "decimal32": ([Decimal("9.99")], pa.decimal32(3, 2)),
+    **({"decimal32": ([Decimal("9.99")], pa.decimal32(3, 2))} if hasattr(pa, "decimal32") else {}),
     "decimal128": ([Decimal("9" * 38), Decimal(-1)], pa.decimal128(38, 0)),
     "decimal256": ([Decimal("-1.50")], pa.decimal256(20, 2)),
     "list": ([[1, None], []], pa.list_(pa.int32())),
