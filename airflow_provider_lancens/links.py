@@ -83,8 +83,8 @@ class Console:
 class _LanceLink(BaseOperatorLink):
     def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
         """Return the page's URL, empty if there is none. Called only by a worker, at the end of a task."""
-        # Airflow also asks when a task is deferred or has failed; a worker passes the task instance itself,
-        # with its state.
+        # Airflow logs an error for an XCom that doesn't exist, and also asks when a task is deferred or has
+        # failed; a worker passes the task instance itself, with its state.
         if not operator.do_xcom_push or getattr(ti_key, "state", _SUCCESS) != _SUCCESS:
             return _NO_PAGE
         try:

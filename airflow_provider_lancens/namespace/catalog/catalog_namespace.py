@@ -256,24 +256,6 @@ class CatalogNamespace(LanceNamespace):
         dropped = self._called("drop_table", models.DropTableRequest, asked)
         return _redacted(redacted_responses.DropTableResponse, dropped, location=_plain(dropped.location))
 
-    def plan_drop_table(self, request: AnyRequest) -> DropPlan:
-        """Return what `drop_table` would delete; nothing is changed.
-
-        The catalog decides what it deletes: its other files may be too.
-
-        Raises:
-            LanceNamespaceError: what `drop_table` would raise.
-        """
-        described = self._droppable(as_model(models.DropTableRequest, request))
-        return purge.plan(str(described.location), described.storage_options or {})
-
-    def _droppable(self, asked: models.DropTableRequest) -> models.DescribeTableResponse:
-        described = self.describe_table(models.DescribeTableRequest(id=asked.id, vend_credentials=True))
-        files = Manifests(str(described.location), described.storage_options or {}, is_optional=True)
-        wait_for_writes(files, f"{self._subject(asked.id)} can't be dropped")
-        self._check_no_clones(TableId(tuple(asked.id or ())), str(described.location))
-        return described
-
     # What Airflow needs beyond the interface.
 
     def poll_tables(
@@ -402,6 +384,17 @@ class CatalogNamespace(LanceNamespace):
             "nothing, since a commit to the storage is the new version",
         )
 
+    def plan_drop_table(self, request: AnyRequest) -> DropPlan:
+        """Return what `drop_table` would delete; nothing is changed.
+
+        The catalog decides what it deletes: its other files may be too.
+
+        Raises:
+            LanceNamespaceError: what `drop_table` would raise.
+        """
+        described = self._droppable(as_model(models.DropTableRequest, request))
+        return purge.plan(str(described.location), described.storage_options or {})
+
     def plan_drop_namespace(self, request: AnyRequest) -> NoReturn:
         """Refuse: a catalog may hold what this package can't list, so there is no plan.
 
@@ -422,6 +415,13 @@ class CatalogNamespace(LanceNamespace):
             UnsupportedOperationError: (0) always.
         """
         raise unsupported("a cascade", self.impl, "drop or deregister the namespace's tables, then it")
+
+    def _droppable(self, asked: models.DropTableRequest) -> models.DescribeTableResponse:
+        described = self.describe_table(models.DescribeTableRequest(id=asked.id, vend_credentials=True))
+        files = Manifests(str(described.location), described.storage_options or {}, is_optional=True)
+        wait_for_writes(files, f"{self._subject(asked.id)} can't be dropped")
+        self._check_no_clones(TableId(tuple(asked.id or ())), str(described.location))
+        return described
 
     def _check_no_clones(self, table: TableId, location: str) -> None:
         clones = self.clones_of(table, location)
