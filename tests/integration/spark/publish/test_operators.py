@@ -1,12 +1,11 @@
 """Tasks that stage, publish and discard, with the asset event that tells others."""
 
-from collections import defaultdict
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from airflow.sdk import Asset
+from airflow.sdk.execution_time.context import OutletEventAccessors
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.operators.ingest import LanceAppendOperator
@@ -33,13 +32,13 @@ def run(hive: Maintained, connect: Callable[..., str]) -> Run:
     def run(
         operator: type[Any], *, try_number: int = 1, **arguments: Any
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        events: dict[Any, Any] = defaultdict(lambda: SimpleNamespace(extra={}))
+        events = OutletEventAccessors()
         task = operator(task_id="task", lance_conn_id=lake, outlets=[asset], retries=2, **arguments)
         instance = Attempt()
         instance.try_number, instance.max_tries = try_number, 2
         context: Any = {"ti": instance, "task": task, "run_id": "manual__1", "outlet_events": events}
         answer = task.execute(context)
-        return answer, events[asset].extra if task.outlets else {}
+        return answer, dict(events[asset].extra) if task.outlets else {}
 
     return run
 

@@ -419,7 +419,7 @@ def test_columns_that_spark_cannot_hold_stay_as_they_are(
     unsigned = pa.array([2**63, 1], pa.uint64())
     others = {
         "small": pa.array([255, 1], pa.uint8()),
-        "half": pa.array([0.5, 1.0], pa.float16()),
+        "half": pa.array([0.5, 1.0], pa.float32()).cast(pa.float16()),
         "clock": pa.array([1_500, 1], pa.time64("us")),
         "bytes": pa.array([b"ab", b"cd"], pa.binary(2)),
         "word": pa.array(["x", "y"]).dictionary_encode(),
