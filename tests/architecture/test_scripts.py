@@ -16,7 +16,7 @@ ASK = '. scripts/_environment && . scripts/_needs && needs_of_arguments "$@"'
     [
         ("tests/unit", set()),
         ("-n 0 tests/unit/spark ./tests/architecture/test_pages.py::test_x -k foo", set()),
-        ("tests/integration/spark", {"java", "mvn"}),
+        ("tests/integration/spark/write", {"java", "mvn"}),
         ("tests/e2e/running/test_forms.py tests/unit", {"java", "mvn", "chromium", "libatomic.so.1"}),
     ],
 )
