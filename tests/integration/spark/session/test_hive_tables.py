@@ -68,9 +68,8 @@ def test_a_metastore_that_spark_cannot_reach_is_told(connect: Connect, tmp_path:
     done = bring("sales", tmp_path, **{"spark.hadoop.hive.metastore.client.connect.retry.delay": "0"})
 
     assert done.returncode
-    told = [line for line in done.stderr.splitlines() if "Spark can't read the tables of the meta" in line][
-        -1
-    ]
+    said = "Spark can't read the tables of the metastore"
+    told = next(line for line in reversed(done.stderr.splitlines()) if said in line)
     assert "the metastore thrift://127.0.0.1:9" in told
     assert "Connection refused" in told
     assert "(code 17" in told
