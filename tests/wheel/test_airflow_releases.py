@@ -28,6 +28,7 @@ BY_TIER = [
     for release in RELEASES
 ]
 UNPINNED = [
+    "duckdb",
     "hmsclient",
     "lance-namespace",
     "lance-namespace-urllib3-client",
