@@ -19,7 +19,7 @@ from airflow_provider_lancens.spark.results import CatalogResult
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from lance_namespace import DropTableRequest, LanceNamespace
+    from lance_namespace import DropTableResponse, LanceNamespace
     from pyspark.sql import SparkSession
 
     from airflow_provider_lancens.namespace.operations.cascade import CascadePlan
@@ -370,33 +370,29 @@ class LanceCatalog:
         identifier = self._id(table)
         request = DropTableRequest(id=list(identifier.parts))
 
-        def drop() -> tuple[str | None, DropPlan | None]:
+        def drop() -> DropTableResponse | DropPlan:
             if not dry_run:
-                return self.namespace.drop_table(request).location, None
-            plan = self._drop_plan(request)
-            return plan.location, plan
+                return self.namespace.drop_table(request)
+            plan: DropPlan = self._plan(
+                "plan_drop_table", request, "dry_run=True: not supported by this catalog"
+            )
+            _log.info("dropping table %s would delete %s", identifier, plan)
+            return plan
 
         doing = f"dropping table {str(identifier)!r} and its data"
-        outcome, dropped = self._removed(doing, if_missing, drop, spec_errors.TableNotFoundError)
-        location, plan = dropped or (None, None)
-        if plan is not None:
-            outcome = "planned"
-            _log.info("dropping table %s would delete %s", identifier, plan)
-        elif outcome == "done":
+        outcome, dropped = self._removed(
+            doing, if_missing, drop, spec_errors.TableNotFoundError, dry_run=dry_run
+        )
+        location = None if dropped is None else dropped.location
+        if outcome == "done":
             _log.info("table %s and its data at %s dropped", identifier, location)
         return CatalogResult(
             operation="drop_table",
             outcome=outcome,
             table=str(identifier),
             location=location,
-            plan=None if plan is None else plan.as_dict(),
+            plan=cast("DropPlan", dropped).as_dict() if outcome == "planned" else None,
         )
-
-    def _drop_plan(self, request: DropTableRequest) -> DropPlan:
-        namespace: Any = self.namespace
-        if not hasattr(namespace, "plan_drop_table"):
-            raise spec_errors.UnsupportedOperationError("dry_run=True: not supported by this catalog")
-        return cast("DropPlan", namespace.plan_drop_table(request))
 
     def table_exists(self, table: str | TableId) -> bool:
         """Return whether a table is declared or registered."""
@@ -525,7 +521,12 @@ class LanceCatalog:
             if not cascade and not dry_run:
                 namespace.drop_namespace(DropNamespaceRequest(id=parts))
                 return None
-            plan = self._cascade_plan(namespace, parts)
+            plan: CascadePlan = self._plan(
+                "plan_drop_namespace",
+                {"id": parts},
+                "cascade=True: not supported by this catalog, nor a dry run; drop or deregister its tables "
+                "first",
+            )
             if on_plan is not None:
                 on_plan(plan)
             if not dry_run:
@@ -533,9 +534,9 @@ class LanceCatalog:
             return plan
 
         extent = " and its tables" if cascade else ""
-        outcome, plan = self._removed(f"dropping namespace {str(identifier)!r}{extent}", if_missing, drop)
-        if outcome == "done" and dry_run:
-            outcome = "planned"
+        outcome, plan = self._removed(
+            f"dropping namespace {str(identifier)!r}{extent}", if_missing, drop, dry_run=dry_run
+        )
         if outcome == "done":
             _log.info("namespace %s dropped", identifier)
         return CatalogResult(
@@ -545,17 +546,20 @@ class LanceCatalog:
             plan=None if plan is None else plan.as_dict(),
         )
 
-    @staticmethod
-    def _cascade_plan(namespace: Any, parts: list[str]) -> CascadePlan:
-        if not hasattr(namespace, "plan_drop_namespace"):
-            raise spec_errors.UnsupportedOperationError(
-                "cascade=True: not supported by this catalog, nor a dry run; drop or deregister its tables "
-                "first"
-            )
-        return cast("CascadePlan", namespace.plan_drop_namespace({"id": parts}))
+    def _plan(self, operation: str, request: object, refusal: str) -> Any:
+        """Return the plan of a removal by an operation of this package's namespaces, which others lack."""
+        plan = getattr(self.namespace, operation, None)
+        if plan is None:
+            raise spec_errors.UnsupportedOperationError(refusal)
+        return plan(request)
 
     def _removed(
-        self, doing: str, if_missing: str, remove: Callable[[], _T], *also_missing: type[Exception]
+        self,
+        doing: str,
+        if_missing: str,
+        remove: Callable[[], _T],
+        *also_missing: type[Exception],
+        dry_run: bool = False,
     ) -> tuple[Outcome, _T | None]:
         """Return what a removal returns, or None with ``unchanged`` if there is nothing to remove.
 
@@ -564,12 +568,13 @@ class LanceCatalog:
             if_missing: whether it is an error if there is nothing.
             remove: removes it.
             also_missing: the errors that say so, besides that there is no such database.
+            dry_run: whether it is only planned.
         """
         with self.attempt(doing):
             check_choice("if_missing", if_missing, ("fail", "skip"))
             missing: tuple[type[Exception], ...] = (spec_errors.NamespaceNotFoundError, *also_missing)
             try:
-                return "done", remove()
+                return "planned" if dry_run else "done", remove()
             except missing:
                 if if_missing == "fail":
                     raise

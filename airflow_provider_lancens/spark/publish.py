@@ -24,12 +24,13 @@ from airflow_provider_lancens.namespace.storage.file_paths import is_file_path
 from airflow_provider_lancens.namespace.storage.json_records import UNREADABLE, whole_number
 from airflow_provider_lancens.namespace.storage.missing_files import example_of
 from airflow_provider_lancens.namespace.storage.object_store import (
+    TAGS,
     VERSIONS,
     detached_name,
     detached_version_of,
     is_detached,
 )
-from airflow_provider_lancens.namespace.storage.version_tags import TAGS, create_tag, file_of_tag
+from airflow_provider_lancens.namespace.storage.version_tags import create_tag, file_of_tag
 from airflow_provider_lancens.namespace.storage.write_leases import leases_of
 from airflow_provider_lancens.spark.commit.append_overwrite import (
     AppendCommit,

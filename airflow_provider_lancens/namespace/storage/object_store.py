@@ -42,6 +42,8 @@ StoreId = tuple[str, str]
 VERSIONS = "_versions"
 BRANCHES = "tree"
 """Folder of a dataset's branches, each of which is a dataset below it."""
+TAGS = "_refs/tags"
+"""Where Lance has the tags of a table."""
 RECORDED = "_lancens"
 """This package's folder beside Lance's; each module that writes there names its subfolder."""
 MANIFEST_SUFFIX = ".manifest"

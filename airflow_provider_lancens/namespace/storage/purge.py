@@ -22,7 +22,13 @@ from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.locations import Location, is_local
 from airflow_provider_lancens.namespace.storage import local_folder, object_store
 from airflow_provider_lancens.namespace.storage.default_layout import is_own_place
-from airflow_provider_lancens.namespace.storage.object_store import BRANCHES, RECORDED, VERSIONS, version_of
+from airflow_provider_lancens.namespace.storage.object_store import (
+    BRANCHES,
+    RECORDED,
+    TAGS,
+    VERSIONS,
+    version_of,
+)
 from airflow_provider_lancens.namespace.storage.write_leases import LEASES
 from airflow_provider_lancens.redaction import on_one_line
 
@@ -46,7 +52,7 @@ _FILES = {
 _ANY_FILE = "|".join(f"{folder}/(?:{files})" for folder, files in _FILES.items())
 # A branch is a dataset in a folder of `tree`. A local object store stages a file as name#1.
 _OWN = re.compile(rf"(?:{BRANCHES}/(?:{_NAME}/)+)?(?:{_ANY_FILE})(?:#\d+)?")
-_TAG = re.compile(r"_refs/tags/([^/]+)\.json")
+_TAG = re.compile(rf"{TAGS}/([^/]+)\.json")
 LANCE_ENTRIES = (BRANCHES, *(folder for folder in _FILES if folder != VERSIONS), VERSIONS)
 _PAGE = 1000
 _NAMED = 10

@@ -16,7 +16,7 @@ from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.locations import join
 from airflow_provider_lancens.namespace.storage import purge
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
-from airflow_provider_lancens.namespace.storage.object_store import BRANCHES, VERSIONS
+from airflow_provider_lancens.namespace.storage.object_store import BRANCHES, TAGS, VERSIONS
 from airflow_provider_lancens.namespace.storage.storage_errors import (
     is_invalid_name,
     is_refused_bulk_delete,
@@ -35,8 +35,6 @@ T = TypeVar("T")
 Reference = int | tuple[str, int]
 """A version of the main line, or a branch with one of its versions."""
 
-TAGS = "_refs/tags"
-"""Where Lance has the tags of a table."""
 _TRIES = 10
 _TEMPORARY = "lancens-temporary-"
 """Begins the names of tags that keep a version while it is tagged or restored."""

@@ -24,13 +24,13 @@ from airflow_provider_lancens.namespace.storage.missing_files import referenced_
 from airflow_provider_lancens.namespace.storage.object_store import (
     MANIFEST_SUFFIX,
     RECORDED,
+    TAGS,
     VERSIONS,
     detached_version_of,
     version_of,
 )
 from airflow_provider_lancens.namespace.storage.table_files import StoredFile, TableFiles
 from airflow_provider_lancens.namespace.storage.version_removals import REMOVALS
-from airflow_provider_lancens.namespace.storage.version_tags import TAGS
 from airflow_provider_lancens.namespace.storage.write_leases import LEASES, SILENCE, LeaseRecord, leases_of
 from airflow_provider_lancens.spark.amounts import counted, size_of
 from airflow_provider_lancens.spark.bookmarks import EXPIRED_BOOKMARKS
