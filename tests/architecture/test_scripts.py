@@ -26,6 +26,15 @@ def test_only_dependencies_of_the_selected_tests_are_installed(
     assert asked_for(root, *arguments.split()) == needs
 
 
+@pytest.mark.parametrize(
+    "path", ["tests/integration/hive", "tests/integration/spark", "tests/integration/spark/session"]
+)
+def test_tests_of_kerberos_need_its_servers_and_no_browser(root: Path, path: str) -> None:
+    asked = asked_for(root, path)
+    assert asked > {"java", "mvn", "krb5kdc", "krb5-config"}
+    assert "chromium" not in asked
+
+
 @pytest.mark.parametrize("arguments", ["", "-m long", "tests", "tests/e2e"])
 def test_a_run_without_a_path_needs_all_dependencies(root: Path, arguments: str) -> None:
     asked = asked_for(root, *arguments.split())

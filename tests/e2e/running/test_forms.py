@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 
 from airflow_provider_lancens.embedded import MetastoreServer
-from tests.e2e.versions import AIRFLOW_V_3_2_PLUS
 from tests.servers.glue_double import REGION, GlueDouble
-from tests.support.airflow_versions import renders_forms
+from tests.support.airflow_versions import AIRFLOW_V_3_2_PLUS, renders_forms
 from tests.support.running_lake import needs_chromium
 
 SECRETS = ["password"]

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.e2e.servers import RunningAirflow
-from tests.e2e.versions import AIRFLOW_V_3_2_PLUS
+from tests.support.airflow_versions import AIRFLOW_V_3_2_PLUS
 
 DAG = "lance_freshness"
 CALLBACKS = (

@@ -6,7 +6,7 @@ import lance
 import pytest
 
 from tests.e2e.servers import RunningAirflow
-from tests.e2e.versions import AIRFLOW_V_3_3_PLUS
+from tests.support.airflow_versions import AIRFLOW_V_3_3_PLUS
 from tests.support.running_lake import Lake
 
 WRITER, READER = "lance_changed_days", "lance_totals_of_changed_days"

@@ -4,8 +4,8 @@ import pytest
 
 from quickstart.servers import COMPONENTS
 from tests.e2e.servers import RunningAirflow
-from tests.e2e.versions import AIRFLOW_V_3_3_PLUS
 from tests.integration.airflow.tables import Table
+from tests.support.airflow_versions import AIRFLOW_V_3_3_PLUS
 from tests.support.running_lake import Lake
 
 DAG = "lance_schedule_on_commit"

@@ -12,14 +12,16 @@ from typing import Any
 
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 
+from tests.support.airflow_versions import IS_LOWEST
+
 PROGRAM = """
-from opentelemetry.metrics import get_meter_provider
 from airflow_provider_lancens.hooks import metrics
 from airflow_provider_lancens.spark.observed import Committed
 metrics.count_poll("lake", 0.25, tables=3, waits=5, failed=0)
 metrics.observer("lake")(Committed("db$t", "append", 0.1))
-get_meter_provider().force_flush()  # Airflow 3.1.0 sends at intervals only, not at the end
 """
+if IS_LOWEST:  # it sends at intervals only, not at the end
+    PROGRAM += "from opentelemetry.metrics import get_meter_provider; get_meter_provider().force_flush()"
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 # ruff: noqa: DTZ001 times of files have no time zone unless they say so
 
 import datetime as dt
-import io
 import itertools
 import random
 from collections.abc import Callable, Iterator
@@ -20,11 +19,11 @@ import pyarrow.parquet as pq
 import pytest
 from lance_namespace import DeclareTableRequest, DescribeTableRequest
 from lance_namespace.errors import InvalidInputError
-from packaging.version import Version
 from pyspark.sql import SparkSession
 
 from airflow_provider_lancens.spark import FileSource, NamespaceSpec
 from airflow_provider_lancens.spark.write.files.file_plan import plan
+from tests.support.pyarrow_versions import WRITES_OLD_INT96, WRITES_VIEWS
 from tests.support.writes import write_files, write_table
 
 Write = Callable[..., pa.Table]
@@ -43,17 +42,7 @@ MODERN = (
     dt.datetime(9999, 12, 30, 23, 59, 59, 999999),
 )
 
-
-def is_written(kind: pa.DataType) -> bool:
-    """Whether the installed pyarrow writes a type to Parquet; before 25, it writes no views."""
-    try:
-        pq.write_table(pa.table({"values": pa.array([], kind)}), io.BytesIO())
-    except pa.ArrowNotImplementedError:
-        return False
-    return True
-
-
-OF_PYARROW: dict[str, tuple[list[Any], pa.DataType]] = {
+PYARROW: dict[str, tuple[list[Any], pa.DataType]] = {
     "bool": ([True, False], pa.bool_()),
     **{f"int{n}": ([-(2 ** (n - 1)), 2 ** (n - 1) - 1], getattr(pa, f"int{n}")()) for n in (8, 16, 32, 64)},
     **{f"uint{n}": ([0, 2**n - 1], getattr(pa, f"uint{n}")()) for n in (8, 16, 32, 64)},
@@ -85,8 +74,9 @@ OF_PYARROW: dict[str, tuple[list[Any], pa.DataType]] = {
     ),
     "of_words": ([["a", None]], pa.list_(pa.dictionary(pa.int32(), pa.string()))),
 }
-PYARROW = {name: (values, kind) for name, (values, kind) in OF_PYARROW.items() if is_written(kind)}
 """Values by column, which Spark can read too."""
+if not WRITES_VIEWS:
+    del PYARROW["text_view"], PYARROW["view"]
 UNREADABLE: dict[str, tuple[list[Any], pa.DataType]] = {
     "half": ([np.float16(1.5)], pa.float16()),
     "nanoseconds": ([1], pa.timestamp("ns")),
@@ -182,7 +172,7 @@ def test_every_layout_of_pyarrow_gives_the_same_table(both: Any, tmp_path: Path,
     columns = dict(PYARROW)
     if "use_deprecated_int96_timestamps" in options:
         columns.pop("ends")  # pyarrow itself writes them wrongly, and before 23 all times before 1970
-        if Version(pa.__version__) < Version("23"):
+        if not WRITES_OLD_INT96:
             columns = {name: one for name, one in columns.items() if not pa.types.is_timestamp(one[1])}
     for seed in range(2):
         rows = with_ids(table_of(columns, random.Random(seed)))

@@ -21,6 +21,7 @@ from lance_namespace.errors import (
 from airflow_provider_lancens.spark import FileSource
 from airflow_provider_lancens.spark.write.files.file_plan import FilePlan, fingerprint_of_files, plan
 from airflow_provider_lancens.spark.write.files.file_writer import FileReader
+from tests.support.pyarrow_versions import WRITES_VIEWS
 
 Read = Callable[..., pa.Table]
 UTC = dt.UTC
@@ -227,9 +228,7 @@ def test_what_is_inside_a_value_may_be_null_as_in_a_data_frame(
     assert found.schema.field("s").type.field("x").nullable
 
 
-@pytest.mark.skipif(
-    int(pa.__version__.partition(".")[0]) < 25, reason="this pyarrow writes no views of lists to Parquet"
-)
+@pytest.mark.skipif(not WRITES_VIEWS, reason="this pyarrow writes no views to Parquet")
 def test_views_of_lists_keep_their_values(read: Read, parquet: Callable[..., Path]) -> None:
     parquet({"v": pa.array([[1, 2], None, [], [3]], pa.list_view(pa.int32()))})
 
