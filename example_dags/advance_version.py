@@ -24,7 +24,7 @@ TABLE = "returns$parcels"
 
 @task(retries=0)  # a second try would write the rows again
 def write_by_path(location: str) -> dict[str, Any]:
-    """Act as the other writer, and return the version that it wrote."""
+    """Act as the other writer, and return the version that was written."""
     import lance
     import pyarrow as pa
 

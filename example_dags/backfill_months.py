@@ -1,4 +1,4 @@
-"""Load years of history by month: each run replaces one month, so any run may be repeated, in any order.
+"""Load years of history by month: each run replaces one month, so runs may be repeated, in any order.
 
 A backfill of this DAG makes the runs; the daily load of the same table goes on beside it.
 """

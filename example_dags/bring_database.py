@@ -1,4 +1,4 @@
-"""A whole database of Hive, brought to Lance: one mapped task a table, and why others were skipped.
+"""Copy a whole Hive database to Lance by one mapped task for each table, and report why others are skipped.
 
 The run may be killed and continued at any point: a table that is complete is skipped, and one that isn't is
 written under the same key. A later run brings the tables that are new since.

@@ -1,4 +1,4 @@
-"""Tables of Delta Lake and Iceberg, brought to Lance: as a whole when they have changed, or what they gain.
+"""Copy tables of Delta Lake and Iceberg to Lance: as a whole when they have changed, or only new rows.
 
 A run that finds no new version of a table writes nothing.
 """

@@ -1,4 +1,4 @@
-"""Years of a partitioned Hive table, brought to Lance by months: each run replaces one month.
+"""Copy years of a partitioned Hive table to Lance by months: each run replaces one month.
 
 The task compares the number of rows of both tables. A backfill of this DAG makes the runs; a month that was
 corrected in Hive is brought again by clearing its run.

@@ -1,8 +1,8 @@
-"""Hive tables of the connection's own metastore, brought to Lance: once as a whole, and day by day.
+"""Copy Hive tables of the connection's own metastore to Lance: once as a whole, and day by day.
 
 Spark reads them with `hive_tables=True`, in whatever format they are; the columns of their partitions are
-columns of the Lance tables. The Lance tables are in a database of their own, since a database of Hive has one
-table of a name.
+columns of the Lance tables. The Lance tables are in a database of their own, since table names are
+unique in a database of Hive.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Messages of a Kafka topic, brought to Lance: each run writes those that have come since, each of them once.
+"""Load messages of a Kafka topic: each run writes the messages that have arrived since, each of them once.
 
 Spark keeps in the checkpoint which offsets it has read. A run that is killed is continued by the next one.
 """

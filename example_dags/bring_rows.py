@@ -1,6 +1,6 @@
-"""Rows from elsewhere to Lance: files in folders of days, a database by JDBC, pandas, Polars, and Arrow.
+"""Load rows from other systems: files in folders of days, a database by JDBC, pandas, Polars, and Arrow.
 
-Each task replaces what it has brought before, so it may be retried and cleared.
+Each task replaces the rows that it has loaded before, so it may be retried and cleared.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def bring_rates() -> dict[str, Any]:
 # [START howto_bring_polars]
 @task
 def bring_prices(folder: str) -> dict[str, Any]:
-    """Replace a table by what Polars reads of files; a DataFrame is passed as it is."""
+    """Replace a table by the rows that Polars reads from files; a DataFrame is passed as it is."""
     import polars as pl
 
     sales = pl.scan_csv(f"{folder}/*/*.csv", schema={"id": pl.Int64, "price": pl.Float64})

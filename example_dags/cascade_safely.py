@@ -1,4 +1,4 @@
-"""Cascade safely: plan the drop of a namespace, check the plan, then drop only what may go.
+"""Cascade safely: plan the drop of a namespace, check the plan, then drop only permitted tables.
 
 No files are deleted. A second run finds nothing left to drop.
 """

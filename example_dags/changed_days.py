@@ -1,4 +1,4 @@
-"""Partitions: an ingestion reports the days that its commit changed, and another DAG runs for them alone.
+"""Partitions: an ingestion reports the days that its commit changed, and another DAG runs only for these.
 
 On Airflow 3.3 or newer, the second DAG has a run for each day. On older versions it has one for each commit,
 whose event names the days.

@@ -1,4 +1,4 @@
-"""A table that must get new data every six hours: who is told if it doesn't, while a task waits for them.
+"""Alert if a table gets no new data for six hours, while a task waits for them.
 
 A run waits for the next version with new data, and then the next run begins. After six hours, the deadline
 calls a function, and the wait goes on; after a day, the wait times out, and the task's callback is called.

@@ -51,7 +51,7 @@ with DAG(
 
     @task
     def arrive(folder: str) -> None:
-        """Add a file, as a station would: one reading of it can't be true, and one line is damaged."""
+        """Add a file, as a station would: one of its readings is implausible, and one line is damaged."""
         files = Path(folder)
         files.mkdir(parents=True, exist_ok=True)
         number = len(list(files.glob("*.json")))

@@ -30,7 +30,7 @@ def first_parcels(spark: Any) -> Any:
 
 
 def later_parcels(spark: Any) -> Any:
-    """Return those of the second month: a wider weight, another column, and no carrier."""
+    """Return the parcels of the second month: a wider weight, another column, and no carrier."""
     return parcels(spark, "5000000000 + id AS kilos", "named_struct('country', 'DE') AS recipient")
 
 

@@ -1,4 +1,4 @@
-"""The tutorial's DAG: the temperatures of a day into a table, and a report on exactly that version."""
+"""The tutorial's DAG: write the temperatures of a day into a table, and report on exactly that version."""
 
 from datetime import UTC, datetime
 

@@ -1,1 +1,1 @@
-"""The parts of `lance_flights` that aren't about Airflow: the data, its months, and the join."""
+"""The parts of `lance_flights` without Airflow: the data, its months, and the join."""

@@ -1,4 +1,4 @@
-"""The three Lance tables, and what is in them."""
+"""The three Lance tables, and queries of their contents."""
 
 from __future__ import annotations
 

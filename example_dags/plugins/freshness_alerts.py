@@ -1,4 +1,4 @@
-"""Tells that a table gets no new data: for the triggerer's plugins folder, where deadlines call it."""
+"""A callback for a table without new data, in the plugins folder, where the triggerer finds it."""
 
 from __future__ import annotations
 

@@ -25,12 +25,12 @@ dp.create_sink("lance_refused", "lake", {"table": "stations$refused"})
 
 @dp.append_flow(target="lance_readings")
 def valid_readings() -> DataFrame:
-    """Return the readings that can be true."""
+    """Return the plausible readings."""
     return spark.readStream.table("arrived").where("is_valid").select("station", "time", "celsius")
 
 
 @dp.append_flow(target="lance_refused")
 def refused_readings() -> DataFrame:
-    """Return the others, for somebody to look at."""
+    """Return the implausible readings, for review."""
     rows = spark.readStream.table("arrived").where("NOT is_valid")
     return rows.select("station", "time", "celsius", "_corrupt_record")
