@@ -1,4 +1,4 @@
-"""`python -m airflow_provider_lancens`: commands for operators of Airflow."""
+"""`python -m airflow_provider_lancens`: commands for administrators of Airflow."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Provider metadata for Airflow: the provider's name, its connection types, links and assets.
 
-A literal that imports nothing, because every Airflow process reads it at start. It is the one source
-of the connection forms: the UI of Airflow 3.2 and newer draws them from here alone, that of 3.1
-through the hooks, which read it back (`hooks.connection_fields`), and the hooks check a connection's
+A literal that imports nothing, because every Airflow process reads it at start. It is the only source
+of the connection forms: the UI of Airflow 3.2 and newer reads them from here, the UI of 3.1 through
+the hooks, which read it back (`hooks.connection_fields`), and the hooks check a connection's
 extras against the same fields. A further connection type is one entry in
 `_CONNECTION_TYPES`.
 """

@@ -1,7 +1,7 @@
 """The specification's errors, loaded when the first one is needed.
 
-They are those of `lance_namespace.errors`, whose package also loads the models of all requests, which takes
-longer than all else that a Python process of Spark's executors loads; and few of them need an error.
+The package of `lance_namespace.errors` also loads the models of all requests, which takes longer than
+everything else that a Python process of Spark's executors loads; and few of these processes need an error.
 """
 
 from __future__ import annotations

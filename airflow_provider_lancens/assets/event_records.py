@@ -9,8 +9,8 @@ from typing import Any
 def new_versions(triggering_asset_events: Mapping[Any, Iterable[Any]]) -> dict[str, dict[str, Any]]:
     """Return one record of new versions for each table whose events started the run.
 
-    Events of tasks and of watched tables are the same here. Several events of one table give one record, from
-    the oldest previous version to the newest one. Events without a new version, and those of other assets,
+    Events of tasks and of watched tables are treated alike. Several events of one table give one record, from
+    the oldest previous version to the newest one. Events without a new version, and events of other assets,
     are left out.
 
     Args:
@@ -50,10 +50,10 @@ def _merged(known: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
     older, newer = sorted((known, found), key=lambda record: record["version"])
     if newer is known and found["previous_version"] is None:
         return found  # a smaller version that follows none: the table was created again
-    # Of records of one version, a repeated event may not know what it follows.
-    previous = [older["previous_version"]]
-    if older["version"] == newer["version"]:
-        previous = [one for one in (older["previous_version"], newer["previous_version"]) if one is not None]
+    previous = [one for one in (older["previous_version"], newer["previous_version"]) if one is not None]
+    if older["version"] != newer["version"]:
+        # The newer one follows none if the table was recreated: then rows of the new table are unread.
+        previous = [] if len(previous) < 2 else [older["previous_version"]]
     merged = {
         "table": newer["table"],
         "previous_version": min(previous, default=None),

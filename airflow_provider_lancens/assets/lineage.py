@@ -1,4 +1,4 @@
-"""Names of Lance tables and of files in OpenLineage, as other tools give them; converts a table's asset.
+"""OpenLineage names of Lance tables and files, as other tools use them; converts a table's asset.
 
 They follow OpenLineage's specification (Naming): a Hive table is ``database.table`` in ``hive://host:port``,
 a Glue table ``table/database/table`` in ``arn:aws:glue:region:account``, a table of a REST service

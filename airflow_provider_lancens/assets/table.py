@@ -1,7 +1,7 @@
 """A Lance table as an Airflow asset, ``lance://authority/database/table``, and its events.
 
-The authority is what connections say in their field Asset authority, by default their id, not the server's
-address: a metastore that moves keeps its assets, and a URI can't contain a secret.
+The authority is the connections' field Asset authority, by default their id, not the server's address: a
+metastore that moves keeps its assets, and a URI can't contain a secret.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 SCHEME = "lance"
 WRITES_XCOM = "lance_writes"
-"""Key of an XCom with what a TaskFlow function has written, whatever it returns itself."""
+"""Key of an XCom with the writes of a TaskFlow function, beside its own return value."""
 _OTHER_AUTHORITY = (
     "The outlet %s is an asset of the table that was written, but the task's connection has the asset "
     "authority %r, so its event says no version: write lance_table(%r, %r), or change the connection's field "
@@ -56,7 +56,7 @@ class LanceTable:
         """Create it from an asset authority and the table identifier that operators take.
 
         Args:
-            asset_authority: that of the connection.
+            asset_authority: the asset authority of the connection.
             table: the table's identifier, ``database.table`` or ``database$table``. A `TableId` may have any
                 number of levels, since some catalogs have tables outside of a database.
 
@@ -108,8 +108,8 @@ def lance_table(
     Args:
         table: table identifier, ``database$table``. A table that is in no database, which only a connection
             of type ``lance`` has, is given as a `TableId`: its name alone is probably a mistake.
-        asset_authority: what the table's connections have in their field Asset authority, which is the id of
-            a connection by default. The connection isn't read while a DAG is parsed.
+        asset_authority: the field Asset authority of the table's connections, which is the id of a connection
+            by default. The connection isn't read while a DAG is parsed.
         name: the asset's name in Airflow, by default its URI. A table's asset has one name, in all DAGs:
             Airflow fails tasks whose outlet has another name, and starts no DAG that is scheduled on that.
             Other DAGs may refer to it by ``Asset.ref(uri=…)``.
@@ -205,7 +205,7 @@ def emit_asset_event(
 
 
 def emit_no_event(context: Context, task: Any, table: LanceTable) -> None:
-    """Take a table's asset from the outlets of a running task, for which Airflow emits an event at its end.
+    """Remove a table's asset from the outlets of a running task, so that Airflow emits no event for it.
 
     Args:
         context: the task's context.

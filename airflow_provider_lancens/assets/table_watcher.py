@@ -37,13 +37,13 @@ def watched_table(
     Args:
         table: table identifier, ``database$table``, or a `TableId`, see `lance_table`.
         lance_conn_id: the connection through which the triggerer polls the table.
-        asset_authority: that of the connection; by default its id, since the connection isn't read while a
-            DAG is parsed.
+        asset_authority: the connection's asset authority; by default its id, since the connection isn't read
+            while a DAG is parsed.
         name: the asset's name in Airflow, see `lance_table`.
         group: the asset's group in Airflow.
         extra: extra of the asset, without secrets.
         poll_interval: seconds between two polls.
-        after_version: when the watch begins, ignore versions up to this one.
+        after_version: when watching begins, ignore versions up to this one.
         data_only: ignore versions that compaction, indexing or configuration created, as
             `LanceTableVersionSensor` does. The triggerer reads the table's transactions from its storage for
             it. False counts every version.

@@ -1,7 +1,7 @@
 """One language for conditions on rows, see docs/conditions.md: parsed completely, against a table's columns.
 
-A condition is parsed on the driver, and rendered for Lance, Arrow and Spark from the same tree. What the
-parsers of those would accept, ignore or take for something else never reaches them.
+A condition is parsed on the driver, and rendered for Lance, Arrow and Spark from the same tree, so their own
+parsers never get text that they would accept, ignore or interpret differently.
 """
 
 from airflow_provider_lancens.conditions.condition import Condition, all_of, is_null, parse_condition

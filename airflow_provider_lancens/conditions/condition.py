@@ -1,4 +1,4 @@
-"""Parsed conditions, and how they are made of text."""
+"""Parsed conditions, and how they are parsed."""
 
 from __future__ import annotations
 

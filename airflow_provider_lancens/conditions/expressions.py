@@ -1,4 +1,4 @@
-"""Expressions for the values of columns, in Lance's SQL: parsed completely, and written again.
+"""Expressions for the values of columns, in Lance's SQL: parsed completely, and rendered from the tree.
 
 Only Lance evaluates them, so they may call all of its functions that give the same result each time. Lance
 checks the types.

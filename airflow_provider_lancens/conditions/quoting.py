@@ -1,4 +1,4 @@
-"""A Python value as it is written in a condition."""
+"""Python values as literals of a condition."""
 
 from __future__ import annotations
 

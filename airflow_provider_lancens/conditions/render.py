@@ -1,8 +1,8 @@
-"""A tree in the words of Lance, Arrow and Spark, so that all three pick the same rows.
+"""Renders a tree for Lance, Arrow and Spark, so that all three select the same rows.
 
-What they disagree on is said explicitly: how NaN and zeros are compared, what a list of values means for
-null, types of literals, and escapes in text. Chains of many tests are divided, since engines call themselves
-for each link.
+Where they differ, the rendered condition is explicit: comparisons of NaN and zeros, the meaning of null for a
+list of values, types of literals, and escapes in text. Chains of many tests are divided, since engines
+recurse for each link.
 """
 
 from __future__ import annotations

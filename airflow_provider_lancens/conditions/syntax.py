@@ -1,7 +1,7 @@
-"""The syntax, by sqlglot with few words: all others are names, so no other part of SQL is ever recognized.
+"""The syntax, parsed by sqlglot with few keywords: all other words are names, so no other SQL is recognized.
 
-What sqlglot parses beyond the grammar is refused when the tree is built, and text after a complete condition
-here.
+Syntax beyond the grammar that sqlglot parses is refused when the tree is built; text after a complete
+condition is refused here.
 """
 
 from __future__ import annotations

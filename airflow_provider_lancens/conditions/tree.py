@@ -1,4 +1,4 @@
-"""A condition as a tree: typed, validated, and with the same meaning for everyone who evaluates it.
+"""A condition as a tree: typed, validated, and with the same meaning for every engine that evaluates it.
 
 Values of a column are ordered as Spark and Lance order them: a NaN equals each other NaN and is greater than
 all else, and -0.0 equals 0.0. A comparison with null is null. Negations are moved into the tests, which this

@@ -1,4 +1,4 @@
-"""Checks of a connection and of all that it needs, as a command and as functions."""
+"""Checks of a connection and of everything that it depends on, as a command and as functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a check found, and how it is shown."""
+"""Findings of checks, and how they are shown."""
 
 from __future__ import annotations
 

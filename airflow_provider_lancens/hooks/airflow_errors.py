@@ -3,7 +3,7 @@
 Namespaces, catalogs and tables raise subclasses of ``LanceNamespaceError``, each with a code of the
 specification. Operators, sensors and hooks make them Airflow's exceptions as well, by that code, and end the
 message with it: ``(code 17, SERVICE_UNAVAILABLE)``. An error that may pass is then also a
-``LanceRetryableError``, so that the task is retried and a wait goes on; any other one is also an
+``LanceRetryableError``, so that the task is retried and a wait goes on; any other error is also an
 ``AirflowFailException``, which fails the task without retries. So ``except TableNotFoundError`` works in a
 task as it does in a job without Airflow, and ``error.code`` has the number::
 

@@ -1,4 +1,4 @@
-"""Base class of hooks to Lance namespaces; subclasses read the connection of their kind of metastore."""
+"""Base class of hooks to Lance namespaces; subclasses read the connections of their type."""
 
 from __future__ import annotations
 
@@ -242,7 +242,7 @@ class LanceHook(BaseHook):
         Args:
             spark: the session for methods that need Spark, or a function that opens it; by default the active
                 one.
-            user: identifies and reports writes; by default they are identified by the given key alone.
+            user: identifies and reports writes; by default only the given key identifies them.
         """
         from airflow_provider_lancens.spark.catalog_user import NO_TASK
         from airflow_provider_lancens.spark.lance_catalog import LanceCatalog
@@ -265,7 +265,7 @@ class LanceHook(BaseHook):
         return self.catalog().table(ref)
 
     def get_reader(self) -> MetastoreNamespace:
-        """Return the same namespace, such that no read of it writes anything: see `for_reading`."""
+        """Return the same namespace for reading only: none of its operations writes, see `for_reading`."""
         return self.get_conn().for_reading()
 
     def close(self) -> None:

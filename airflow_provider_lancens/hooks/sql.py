@@ -60,9 +60,9 @@ class LanceSqlHook(DbApiHook):
 
     Args:
         lance_conn_id: the connection.
-        tables: names for tables, each with an XCom of a write or a sensor, which is a version, a staged one
-            too, or with ``database.table`` or ``database.table@version``.
-        memory_limit: how much memory a query takes before it moves intermediate results to files of the
+        tables: tables by the names that queries use: each an XCom of a write or a sensor, which names a
+            version, also a staged one; or ``database.table`` or ``database.table@version``.
+        memory_limit: the memory that a query takes before it moves intermediate results to files of the
             worker, such as ``2GB``; 1 GB by default.
         schema: the database of tables that are named without one.
         log_sql: whether queries are logged.

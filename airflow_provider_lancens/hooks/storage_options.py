@@ -2,7 +2,7 @@
 
 Whoever edits a connection chooses its options, and the processes of Airflow act on them with their own
 permissions: some options make them read a file, run a command, or send their own tokens to a host of the
-editor's choice. Such options, and unknown ones, need the consent of the operator, who writes airflow.cfg.
+editor's choice. Such options, and unknown ones, need the consent of the administrator, in airflow.cfg.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What tasks read and write, for OpenLineage."""
+"""Inputs and outputs of tasks, for OpenLineage."""

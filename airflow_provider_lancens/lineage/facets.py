@@ -1,4 +1,4 @@
-"""Converts what a task read and wrote to OpenLineage's datasets and facets.
+"""Converts the inputs and outputs of a task to OpenLineage's datasets and facets.
 
 Imported only when Airflow's OpenLineage provider asks an operator for them.
 """

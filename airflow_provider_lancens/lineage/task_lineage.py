@@ -1,4 +1,4 @@
-"""What a task read and wrote, as plain data that is kept when it has written.
+"""Inputs and outputs of a task, as plain data that is kept after its write.
 
 Airflow's OpenLineage provider asks an operator for its datasets in a fork of the task's process, in which
 Lance is not safe to use. So the columns are read before. Nothing is read if the provider isn't installed, or

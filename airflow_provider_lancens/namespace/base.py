@@ -1,4 +1,4 @@
-"""Lance Namespace over any metastore: what it answers, and what to do instead of what it can't."""
+"""Lance Namespace over any metastore: its operations, and alternatives to the unsupported ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Locations: the one place through which those that others wrote pass (clarifications: Layout).
+"""Locations: the single check of each location that others may have written (clarifications: Layout).
 
 A location comes from a caller, a catalog table, a database, or a property. `location_fault` is the only rule
 for what is accepted; a `Location` has passed it, in Lance's notation. Below it, `storage.file_paths` does the

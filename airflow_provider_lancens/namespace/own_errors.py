@@ -1,4 +1,4 @@
-"""Errors of this package that are kinds of the specification's. Loaded when one is raised or caught."""
+"""Errors of this package that are subclasses of the specification's. Loaded when one is raised or caught."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How often a table is expected to get new data, as its property says it."""
+"""The interval at which a table is expected to get new data, from its property."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operator that finds what a consumer of a table has not read yet."""
+"""Operator that finds the versions of a table that a consumer has not read yet."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FAIL_OR_READ_ALL = ("fail", "read_all")
 
 
 class LanceFindChangesOperator(LanceOperator):
-    """Find the versions of a table that a consumer has not read: those after its bookmark, up to the newest.
+    """Find the versions of a table that a consumer has not read: from its bookmark up to the newest one.
 
     A bookmark is a tag, which keeps the version that it names from clean-ups. `LanceTagOperator` moves
     it once the changes are written: until then, every run finds them again. Without the tag,

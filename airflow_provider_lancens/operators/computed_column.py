@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 class LanceComputeColumnOperator(LanceSparkOperator):
     """Compute a column, such as an embedding, by a Python function on Spark executors; rewrite no other.
 
-    By default only rows that have no value are computed: a repeated task computes what was added since, and
-    doesn't start Spark if there is nothing. A task that is killed has committed what it had finished, and its
-    retry computes the rest. Rows that are appended while it runs are computed by the next run.
+    By default only rows that have no value are computed: a repeated task computes rows that were added since,
+    and doesn't start Spark if there are none. A killed task has committed the fragments that it had finished,
+    and its retry computes the rest. Rows that are appended while it runs are computed by the next run.
 
     Its XCom is ``{"table": str, "operation": str, "outcome": str, "version": int, "previous_version": int,
     "column": str, "computed": int, "nulls": int, "files": int, "bytes": int, "commits": int, "seconds":
@@ -34,16 +34,16 @@ class LanceComputeColumnOperator(LanceSparkOperator):
             ``pyarrow.Array`` with a value for each row. Or its path, such as ``module.function``. It is sent
             to the executors with the code of its module, unless that is installed.
         columns: the columns that the function gets. Templated.
-        dtype: the type of a column that is added, such as ``float[768]``; by default that of what the
-            function returns for a batch without rows. Templated.
+        dtype: the type of a column that is added, such as ``float[768]``; by default the type of the
+            function's result for a batch without rows. Templated.
         setup: a function, or its path, that is called once in each Python worker, such as to load a model;
-            ``function`` gets what it returns as a second argument.
+            its result is the second argument of ``function``.
         where: a condition, see docs/conditions.md: the rows that match it are computed, whether they have a
-            value or not; ``TRUE`` computes all. A retry then skips what an earlier try has committed. By
-            default the rows that have no value are computed. Templated.
+            value or not; ``TRUE`` computes all. A retry then skips fragments that an earlier try has
+            committed. By default the rows that have no value are computed. Templated.
         batch_rows: maximum number of rows that the function gets at once.
-        commit_every: number of finished fragments that are committed at once; by default a quarter of those
-            that are computed at the same time.
+        commit_every: number of finished fragments that are committed at once; by default a quarter of the
+            number that is computed at the same time.
         max_tasks: maximum number of fragments that are computed at the same time; by default as many as
             Spark's executors can run.
         spark_conn_id: where Spark runs: a connection of type ``spark`` or ``spark_connect``; None runs it in
@@ -101,7 +101,7 @@ class LanceComputeColumnOperator(LanceSparkOperator):
         Raises:
             AirflowFailException: there is no such table or column, an argument is invalid, or the function
                 returned something invalid.
-            ColumnFunctionError: the function raised an exception; what was finished is committed.
+            ColumnFunctionError: the function raised an exception; finished fragments are committed.
             LanceRetryableError: the metastore or the storage is unavailable, the task was killed, or other
                 commits kept rewriting the table.
         """

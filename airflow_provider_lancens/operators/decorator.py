@@ -28,7 +28,7 @@ class LanceSparkDecoratedOperator(DecoratedOperator):
 
     Args:
         python_callable: the function. Its argument ``lake`` is the catalog of the connection, with the
-            session as ``lake.spark``; the others are given where it is called in the DAG.
+            session as ``lake.spark``; the other arguments are given where it is called in the DAG.
         op_args: positional arguments of the function. Templated.
         op_kwargs: keyword arguments of the function. Templated.
         lance_conn_id: see `airflow_provider_lancens.operators.lance_spark`. Templated.
@@ -117,7 +117,7 @@ def _with_lake_given_later(function: Callable[..., Any]) -> Callable[..., Any]:
 def lance_spark_task(
     python_callable: Callable[..., Any] | None = None, multiple_outputs: bool | None = None, **kwargs: Any
 ) -> TaskDecorator:
-    """Make a function a task that has Spark and the tables of a connection; Airflow calls it by its name.
+    """Make a task of a function that uses Spark and the tables of a connection; Airflow calls it by its name.
 
     Args:
         python_callable: the function.

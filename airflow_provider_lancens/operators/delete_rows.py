@@ -19,8 +19,8 @@ class LanceDeleteOperator(LanceOperator):
     """Delete the rows of a table that match a condition, exactly once.
 
     The rows are marked as deleted in one commit, which is made even if no row matches: a task that is
-    retried finds that commit and doesn't delete rows added since; one that is cleared deletes the rows that
-    match then. Their bytes remain on the storage until a compaction and a clean-up.
+    retried finds that commit and doesn't delete rows added since; a cleared task deletes the rows that match
+    then. Their bytes remain on the storage until a compaction and a clean-up.
 
     Its XCom is ``{"table": str, "operation": str, "outcome": str, "version": int,
     "previous_version": int | None, "inserted": int, "updated": int, "deleted": int, "files": int,
@@ -34,11 +34,11 @@ class LanceDeleteOperator(LanceOperator):
         table: table identifier, ``database$table``. Templated.
         where: a condition such as ``month = 3``, see docs/conditions.md. Templated.
         dry_run: only count the rows; there is no commit and no asset event.
-        key: identifies this deletion. By default the DAG, the task, what a mapped task
-            was given, and the data interval, or the run if there is no interval. Templated.
+        key: identifies this deletion. By default it consists of the DAG, the task, the item of a mapped task,
+            and the data interval, or the run if there is no interval. Templated.
         on_existing_key: what to do if another execution, such as one before a clear, has committed under the
             key: ``redo`` and ``write_again`` delete the rows that match now, ``redo_if_changed`` only if the
-            condition is another one, ``skip`` deletes nothing. ``lance_on_existing_key`` in the run's
+            condition differs, ``skip`` deletes nothing. ``lance_on_existing_key`` in the run's
             configuration overrides it, for all tasks or by task id.
         lance_conn_id: a connection of any of this provider's types. Templated.
     """

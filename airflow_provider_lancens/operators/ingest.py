@@ -46,11 +46,10 @@ class LanceWriteOperator(LanceSparkOperator):
     """Base class of operators that write the DataFrame of a PySpark function, or files, exactly once.
 
     The task may be retried, or run twice at the same time: its rows are committed once, and a later try
-    returns that commit without starting Spark. A task that is cleared does its work again, in place of the
-    rows that it has written: see `on_existing_key`. An existing Spark session
-    is used and not stopped. A session that the task opens ends with it, also if the task is killed, and so
-    does a driver that runs on a cluster. If the worker of such a driver is lost, the retry waits for that
-    driver rather than submitting another one.
+    returns that commit without starting Spark. A cleared task writes again, in place of its earlier rows: see
+    `on_existing_key`. An existing Spark session is used and not stopped. A session that the task opens ends
+    with it, even if the task is killed, and so does a driver that runs on a cluster. If the worker of such a
+    driver is lost, the retry waits for that driver rather than submitting another one.
 
     Its XCom is ``{"table": str, "operation": str, "outcome": str, "version": int | None,
     "previous_version": int | None, "inserted": int, "updated": int, "deleted": int, "files": int,
@@ -66,25 +65,25 @@ class LanceWriteOperator(LanceSparkOperator):
     Args:
         table: table identifier, ``database$table``. Templated.
         source: a function, called as ``source(spark, **inputs, **op_kwargs)``, that returns the rows to
-            write: a DataFrame, files as an `airflow_provider_lancens.spark.FileSource`, or rows in memory as
-            Arrow, pandas or Polars have them. Or files that executors read directly: a ``FileSource`` or a
+            write: a DataFrame, files as an `airflow_provider_lancens.spark.FileSource`, or rows in memory of
+            Arrow, pandas or Polars. Or files that executors read directly: a ``FileSource`` or a
             mapping of its fields, templated, without ``storage_options``, which come from the connection.
         inputs: tables that `source` reads, by argument name: ``{"table": ..., "version": ...}``, such as the
             XCom of a sensor or of another write. Each is passed as a `airflow_provider_lancens.spark.Table`,
             opened at exactly that version: ``orders.read(columns=...)``, ``orders.dataset()``, and
             ``orders.changes().read()`` for the rows that changed after its ``previous_version``. An
-            identifier alone is the version that is newest when the task begins. Templated.
+            identifier alone is read at the newest version when the task begins. Templated.
         op_kwargs: further arguments of `source`. Templated.
-        key: identifies this write. By default the DAG, the task, what a mapped task
-            was given, and the data interval, or the run if there is no interval; and if `source` reads the
-            changes of an input, where these begin. Templated.
+        key: identifies this write. By default it consists of the DAG, the task, the item of a mapped task,
+            and the data interval, or the run if there is no interval; if `source` reads the changes of an
+            input, also of the version where these begin. Templated.
         fingerprint: identifies the content written under the key. With the default key, the default is the
-            pinned inputs and `op_kwargs`, or the files' paths, sizes and times. With an explicit key there is
-            no default, and a write without a fingerprint matches any. With that of `fingerprint_files`, files
-            that have changed since are refused. Templated.
+            pinned inputs and `op_kwargs`, or the files' paths, sizes and times. With an explicit key
+            there is no default, and a write without a fingerprint matches any. With the result of
+            `fingerprint_files`, files that have changed since are refused. Templated.
         on_existing_key: what to do if another execution, such as one before a clear, has committed under the
-            key: ``redo`` writes in place of its rows, ``redo_if_changed`` does so if the fingerprint is
-            another one, ``skip`` writes nothing (and fails on another fingerprint), ``write_again`` writes in
+            key: ``redo`` writes in place of its rows, ``redo_if_changed`` does so if the fingerprint differs,
+            ``skip`` writes nothing (and fails if the fingerprint differs), ``write_again`` writes in
             addition, as described for `airflow_provider_lancens.spark.Table`.
             ``lance_on_existing_key`` in the run's configuration overrides it, for all tasks or by task id.
         event_partitions: a column, such as a day, whose values in the rows that were written, replaced or
@@ -326,10 +325,10 @@ class LanceUpsertOperator(LanceWriteOperator):
 
     Args:
         on: the key columns.
-        when_matched: what to do with a row of the table that has the key of a new one: ``update`` replaces
-            it, ``keep`` leaves it and doesn't write the new one.
+        when_matched: what to do with a row of the table that has the key of a new row: ``update`` replaces
+            it, ``keep`` leaves it and doesn't write the new row.
         sequence_by: a column that orders the rows of a key, such as a time: of several new rows the last is
-            written, and only if it is later than that of the table.
+            written, and only if it is later than the table's row.
         delete_when: a condition on the new rows, such as ``op = 'D'``: the rows of the table that have the
             key of such a row are deleted, rather than written. Templated.
         helper_columns: columns of the new rows that only `delete_when` needs, such as ``["op"]``, and that

@@ -33,7 +33,7 @@ SKIP_OR_FAIL = ("skip", "fail")
 
 
 def table_result(table: TableId, operation: str, outcome: Outcome) -> dict[str, Any]:
-    """Return what the XComs of tasks on a table have in common whose verbs return no result.
+    """Return the fields that XComs have in common of tasks whose method returns no result.
 
     Args:
         table: the table.
@@ -79,7 +79,7 @@ class LanceOperator(GivenArguments, BaseOperator):
 
     @contextmanager
     def opened(self, context: Context, spark: Callable[[], Any] | None = None) -> Iterator[LanceCatalog]:
-        """Open the catalog for the block; what it and its tables do raises Airflow's errors.
+        """Open the catalog for the block; its methods and its tables' methods raise Airflow's errors.
 
         Args:
             context: the task's context.
@@ -139,7 +139,7 @@ class LanceOperator(GivenArguments, BaseOperator):
     def note_lineage(
         self, namespace: LanceNamespace, write: TableWrite, reads: Sequence[TableRead | FileRead] = ()
     ) -> None:
-        """Keep what the task wrote and read for OpenLineage, if that is enabled; a failure is only logged.
+        """Keep the task's writes and reads for OpenLineage, if that is enabled; a failure is only logged.
 
         Args:
             namespace: the namespace of the tables.

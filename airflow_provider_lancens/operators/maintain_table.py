@@ -41,12 +41,12 @@ _THRESHOLDS = (
 
 
 class LanceMaintainOperator(LanceSparkOperator):
-    """Compact a table, extend its indices and remove its old versions, in this order, if that is due.
+    """Compact a table, extend its indices and remove its old versions, in this order, each if it is due.
 
-    The thresholds are compared with the metadata of one version, in the task's process. Only if a compaction
-    or an index is due, Spark is started, once for both. The log says of each step what was found and why it
-    is done or not. A repeated task decides again, and does what is left. If a step fails, what the earlier
-    ones committed stays, and the error names the step.
+    The thresholds are compared with the metadata of one version, in the task's process. Spark is started only
+    if a compaction or an index is due, once for both. The log states the reason why each step is done or not.
+    A repeated task decides again, and runs the remaining steps. If a step fails, the commits of the others
+    stay, and the error names the step.
 
     Its XCom is ``{"table": str, "operation": str, "outcome": str, "version": int, "previous_version": int,
     "steps": dict[str, dict], "seconds": float, "reason": str}``. ``steps`` has the results by step:
@@ -61,7 +61,7 @@ class LanceMaintainOperator(LanceSparkOperator):
             ``target_rows_per_fragment``.
         indices: the indices that the table must have, each a mapping of ``column`` and ``index_type``, and
             optionally ``name`` and ``options``, as of `LanceCreateIndexOperator`. They are built if
-            they are missing, and extended by rows that they don't cover; others are left alone.
+            they are missing, and extended by rows that they don't cover; other indices aren't changed.
         segments: maximum number of segments that an index is built with.
         older_than: minimum time since a version to remove was replaced, which a reader without a tag has.
         keep_versions: number of newest versions to keep regardless of age.
@@ -75,8 +75,8 @@ class LanceMaintainOperator(LanceSparkOperator):
             After a compaction, it is extended if any row isn't covered. Templated.
         min_removable_versions: clean up if at least as many versions can be removed. Templated.
         max_removal_delay: clean up if a version could have been removed for that long. Templated.
-        dry_run: only report which steps are due, and what they would do; neither Spark is started nor an
-            asset event emitted.
+        dry_run: only report which steps are due, and what they would do; Spark isn't started, and no asset
+            event is emitted.
         spark_conn_id: where Spark runs: a connection of type ``spark`` or ``spark_connect``; None runs it in
             the task's process. Templated.
         spark_conf: Spark configuration, which overrides the connection's; by default ``local[2]`` without a
@@ -130,7 +130,7 @@ class LanceMaintainOperator(LanceSparkOperator):
         self.orphans_older_than = orphans_older_than
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Decide which steps pay, and do them.
+        """Decide which steps are due, and run them.
 
         Raises:
             AirflowFailException: there is no such table, a direct (uncoordinated) writer bypassed its

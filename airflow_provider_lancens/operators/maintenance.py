@@ -47,7 +47,7 @@ class LanceCompactTableOperator(LanceSparkOperator):
             there are any. The table's metadata decides, before Spark is started. Templated.
         max_deleted_share: compact only if a greater share of the rows is deleted, 0 to 1; with both, one of
             them suffices. Templated.
-        dry_run: only report what would be rewritten; neither Spark is started nor an asset event emitted.
+        dry_run: only report what would be rewritten; Spark isn't started, and no asset event is emitted.
         spark_conn_id: where Spark runs: a connection of type ``spark`` or ``spark_connect``; None runs it in
             the task's process. Templated.
         spark_conf: Spark configuration, which overrides the connection's; by default ``local[2]`` without a

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 
 class LancePublishOperator(LanceOperator):
-    """Make a version that an ingestion staged the table's next version, exactly once, without copying.
+    """Publish a staged version as the table's next version, exactly once, without copying data.
 
-    What others committed since it was staged is kept: an append and an upsert are applied on top of it; an
+    Commits of others since it was staged are kept: an append and an upsert are applied on top of them; an
     overwrite is refused if it would replace rows that others wrote meanwhile. A task that is retried or
     cleared finds its commit and commits nothing.
 
@@ -58,9 +58,9 @@ class LancePublishOperator(LanceOperator):
 
         Raises:
             AirflowFailException: there is no such table or version: it was discarded, or has expired; or it
-                conflicts with what others committed since it was staged.
-            LanceRetryableError: every attempt lost to a commit of others, or the metastore or the storage is
-                unavailable.
+                conflicts with commits of others since it was staged.
+            LanceRetryableError: every attempt conflicted with a commit of others, or the metastore or the
+                storage is unavailable.
         """
         from airflow_provider_lancens.lineage.task_lineage import TableWrite
         from airflow_provider_lancens.operators._spark.idempotency import is_first_try

@@ -36,11 +36,11 @@ class LanceReleaseOperator(LanceOperator):
         tables: the tables with their versions: a list of XComs of ingestions or sensors, or a mapping of
             identifiers to versions. Templated.
         expected_version: the version that the release set must have; 0 if it must be new. Templated.
-        allow_older: whether a table may go back to an older version than that of the last release. Without
-            it, a run that is late doesn't undo a newer one.
-        keep_releases: how many releases keep their versions from clean-ups.
-        key: identifies this release. By default the DAG, the task and the data interval, or the
-            run if there is no interval. Templated.
+        allow_older: whether a table may go back to a version before the last release's. Without it, a late
+            run doesn't undo a newer one.
+        keep_releases: number of releases whose versions are kept from clean-ups.
+        key: identifies this release. By default it consists of the DAG, the task and the data interval, or
+            the run if there is no interval. Templated.
         lance_conn_id: a connection of any of this provider's types. Templated.
     """
 
@@ -99,7 +99,7 @@ class LanceReleaseOperator(LanceOperator):
 class LanceFindReleaseOperator(LanceOperator):
     """Look up the versions of a release set's tables, to be read as inputs.
 
-    Its XCom is ``{"table": str, "version": int}`` of the release set, as that of `LanceReleaseOperator`, and
+    Its XCom is ``{"table": str, "version": int}`` of the release set, as of `LanceReleaseOperator`, and
     the same for each table by its identifier: ``inputs={"orders": find.output["shop$orders"]}`` reads the
     version of ``shop$orders``.
 

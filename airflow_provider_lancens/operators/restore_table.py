@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 
 class LanceFindVersionOperator(LanceOperator):
-    """Find the version that a table had at a time, or that a tag names, for tasks that read it.
+    """Find the version of a table at a time or with a tag, for tasks that read it.
 
     Its XCom is ``{"table": str, "version": int}``, which can be passed as an ingestion's input and to
-    ``lake.table``: all tasks that use it read the same version, also if they are retried.
+    ``lake.table``: all tasks that use it read the same version, even if they are retried.
 
     Args:
         table: table identifier, ``database$table``. Templated.
@@ -66,8 +66,8 @@ class LanceRestoreOperator(LanceOperator):
 
     A new commit makes that version the newest; no version is removed. The commits in between are undone:
     their idempotency keys count as never committed, so the tasks that made them write their rows again when
-    they are cleared. A task that is retried finds its restore and commits nothing; one that is cleared
-    restores again.
+    they are cleared. A task that is retried finds its restore and commits nothing; a cleared task restores
+    again.
 
     Its XCom is ``{"table": str, "operation": str, "outcome": str, "version": int, "previous_version": int,
     "restored_version": int | None, "undone": list[dict], "key": str | None, "inserted": int, "updated": int,
@@ -84,12 +84,12 @@ class LanceRestoreOperator(LanceOperator):
         version: the version to restore: a number; a time with a time zone in the past, which means the
             version that was the newest then; or the name of a tag. Templated.
         dry_run: only list the commits that would be undone; there is no commit and no asset event.
-        key: identifies this restore. By default the DAG, the task, what a mapped task
-            was given, and the data interval, or the run if there is no interval. Templated.
+        key: identifies this restore. By default it consists of the DAG, the task, the item of a mapped task,
+            and the data interval, or the run if there is no interval. Templated.
         on_existing_key: what to do if another execution, such as one before a clear, has committed under the
-            key: ``redo`` restores once more, and fails if others have changed rows since; ``redo_if_changed``
-            does so if the version is another one; ``skip`` restores nothing; ``write_again`` restores
-            whatever others did. ``lance_on_existing_key`` in the run's configuration overrides it, for all
+            key: ``redo`` restores again, and fails if others have changed rows since; ``redo_if_changed``
+            does so if the version differs; ``skip`` restores nothing; ``write_again`` restores whatever
+            others did. ``lance_on_existing_key`` in the run's configuration overrides it, for all
             tasks or by task id.
         lance_conn_id: a connection of any of this provider's types. Templated.
     """

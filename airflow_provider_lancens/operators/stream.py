@@ -42,8 +42,8 @@ class LanceStreamOperator(LanceSparkOperator):
         on: the key columns of an upsert, which replaces rows by key; None appends.
         schema_mode: what to do if the rows have other columns than the table: ``strict`` refuses them,
             ``merge`` adds and widens columns of the table.
-        when_matched: what an ``upsert`` does with a row of the table that has the key of a new one:
-            ``update`` replaces it, ``keep`` leaves it and doesn't write the new one.
+        when_matched: what an ``upsert`` does with a row of the table that has the key of a new row:
+            ``update`` replaces it, ``keep`` leaves it and doesn't write the new row.
         sequence_by: a column by which an ``upsert`` orders the rows of a key, such as a time; without it, the
             keys of an epoch must be unique.
         delete_when: a condition on the new rows, such as ``op = 'D'``: an ``upsert`` deletes
@@ -106,7 +106,7 @@ class LanceStreamOperator(LanceSparkOperator):
         )
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Run the query until it has written what was there when it began.
+        """Run the query until it has written the rows that were available when it began.
 
         Raises:
             AirflowFailException: an argument is invalid, the rows don't match the table, or the checkpoint is

@@ -1,4 +1,4 @@
-"""Operators that remove what a table no longer needs: old versions, and files of failed writes. No Spark."""
+"""Operators that remove old versions of a table, and files of failed writes. No Spark."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class LanceCleanUpVersionsOperator(LanceOperator):
 
 
 class LanceRemoveOrphansOperator(LanceOperator):
-    """Remove files left by failed writes: those that no version references and no running write needs.
+    """Remove files of failed writes, which no version references and no running write needs.
 
     Its XCom is ``{"table": str, "operation": str, "outcome": str, "version": int | None,
     "previous_version": int | None, "files": int, "bytes": int, "unfenced": int, "clones": list[str],

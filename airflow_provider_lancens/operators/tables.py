@@ -46,12 +46,12 @@ class LanceDeclareTableOperator(LanceOperator):
             write creates the columns. Templated.
         location: root of its dataset, an absolute path or a URL; by default a new folder beside the
             namespace's location, never below it. Only for a single table. Templated.
-        version_authority: who decides the table's versions, see docs/managed-tables.md: ``storage``, or
-            ``catalog`` for the metastore, which must support compare-and-set. By default that of the
-            connection's field. The catalog table has it as ``managed_by``, ``storage`` or ``impl``.
-            Templated.
-        layout: the storage layout of the data that the first write creates, whoever makes it through this
-            package: fields of `airflow_provider_lancens.spark.TableLayout`, such as
+        version_authority: the authority that decides the table's versions, see docs/managed-tables.md:
+            ``storage``, or ``catalog`` for the metastore, which must support compare-and-set. By default the
+            value of the connection's field. The catalog table stores it as ``managed_by``, ``storage`` or
+            ``impl``. Templated.
+        layout: the storage layout of the data that the first write by any client of this package creates:
+            fields of `airflow_provider_lancens.spark.TableLayout`, such as
             ``{"stable_row_ids": True}``. Stored as a parameter of the catalog table. Templated.
         properties: stored as parameters of the catalog table. Templated.
         if_exists: ``skip`` leaves an existing Lance table unchanged if it has the `location`, the
@@ -248,8 +248,8 @@ class LanceDropTableOperator(LanceOperator):
         table: table identifier, ``database$table``. Templated.
         if_missing: if there is no such table, ``fail`` fails the task without retries, unless it is a later
             try, since an earlier one has then removed it; ``skip`` lets it succeed.
-        dry_run: only count the files that would be deleted, and those that would be kept; fails like a drop
-            would.
+        dry_run: only count the files that would be deleted, and the files that would be kept; fails where a
+            drop would.
         lance_conn_id: a connection of any of this provider's types. Templated.
     """
 

@@ -43,7 +43,7 @@ _LEFT = (
     "Set the key of each write to what identifies its rows"
 )
 _MAY_NOT_BE_EMPTY = ("version", "filter", "where", "delete_when", "key")
-"""Arguments of a table's methods that may be left out; a value that came out empty is refused."""
+"""Arguments of a table's methods that may be left out; an empty value is refused."""
 
 
 class TaskWrites(CatalogUser):
@@ -62,8 +62,8 @@ class TaskWrites(CatalogUser):
         """See `CatalogUser.check_given`.
 
         Raises:
-            AirflowFailException: an argument is None or empty text that is what was to be read, replaced,
-                deleted or identified: the output of a task that was marked as success.
+            AirflowFailException: an argument that selects what to read, replace, delete or identify is None
+                or empty text: the output of a task that was marked as success.
         """
         refuse_empty(_MAY_NOT_BE_EMPTY, signature(method).bind(None, *args, **kwargs).arguments)
 
@@ -89,7 +89,7 @@ class TaskWrites(CatalogUser):
         """See `CatalogUser.write`: without a key, the task and the number of the write identify it.
 
         Raises:
-            AirflowFailException: a number no longer means the same rows.
+            AirflowFailException: a number no longer identifies the same rows.
         """
         from airflow_provider_lancens.operators._spark.result_log import log_result, written_again
         from airflow_provider_lancens.spark.options import WriteIdentity
@@ -131,7 +131,7 @@ class TaskWrites(CatalogUser):
         self._context["ti"].xcom_push(WRITES_XCOM, self._written)  # a sensor downstream looks there
 
     def tell_left_writes(self) -> None:
-        """Warn of writes of an earlier try or execution that the task, which has ended, hasn't made again."""
+        """Warn of writes of an earlier try or execution that the ended task hasn't repeated."""
         for table, counted in self._counted.items():
             try:
                 if counted.had_more(self._hook.get_conn()):

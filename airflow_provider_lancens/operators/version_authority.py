@@ -21,7 +21,7 @@ IfInconsistent = Literal["fail", "report", "adopt"]
 
 
 class LanceConvertTableOperator(LanceOperator):
-    """Make the catalog, that is the metastore, or the storage a table's version authority.
+    """Change a table's version authority to the catalog, that is the metastore, or to the storage.
 
     Its XCom is ``{"table": str, "operation": str, "outcome": str, "version_authority": str}``; ``outcome`` is
     ``unchanged`` if nothing had to change.
@@ -61,11 +61,11 @@ class LanceConvertTableOperator(LanceOperator):
 
 
 class LanceCheckTableOperator(LanceOperator):
-    """Check that a table's version in the metastore is that of its storage, and its files exist.
+    """Check that a table has the same version in the metastore and on the storage, and that its files exist.
 
     It can also repair the metastore's version.
 
-    Every version is opened, so it takes long on a table with many.
+    Every version is opened, so it takes long on a table with many versions.
 
     Its XCom is ``{"table": str, "operation": str, "outcome": str, "version": int | None,
     "previous_version": int | None, "verdict": str, "catalog_version": int | None, "storage_version": int |
@@ -84,7 +84,7 @@ class LanceCheckTableOperator(LanceOperator):
     - ``files_missing``: the newest version references files that were removed. For a table whose version
       authority is the storage, this is the only inconsistency that can be detected.
 
-    A table that diverged or lacks files isn't adopted: that would discard a commit, which is for a person to
+    A table that diverged or lacks files isn't adopted: that would discard a commit, which a person must
     decide.
 
     Args:

@@ -79,7 +79,7 @@ class LanceTagOperator(LanceOperator):
     Used as a setup task with `LanceDeleteTagOperator` as its teardown, it keeps the version for exactly
     as long as the tasks between them read it.
 
-    A tag is also the bookmark of a consumer, which says up to which version the consumer has read the table;
+    A tag is also the bookmark of a consumer: the version up to which the consumer has read the table.
     `LanceFindChangesOperator` finds the versions after it. Moving an expired bookmark makes it valid again.
 
     Its XCom is ``{"table": str, "operation": str, "outcome": str, "version": int, "tag": str}``.

@@ -1,4 +1,4 @@
-"""Numbers of rows, files and bytes, and rates, as logs and results show them."""
+"""Formats numbers of rows, files and bytes, and rates, for logs and results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who uses a catalog, such as a task: identifies its writes, and records what it reads and writes."""
+"""The user of a catalog, such as a task, which identifies writes and records reads and writes."""
 
 from __future__ import annotations
 

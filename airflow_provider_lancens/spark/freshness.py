@@ -1,4 +1,4 @@
-"""How old the newest data of a table is, beside how old they may be; maintenance isn't new data."""
+"""The age of the newest data of a table, compared with its limit; maintenance isn't new data."""
 
 from __future__ import annotations
 

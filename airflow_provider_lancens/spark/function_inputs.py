@@ -1,7 +1,7 @@
-"""Tables that a function of a write reads, and of which of them it has read the changes.
+"""Tables that a function of a write reads, and whether it has read their changes.
 
-That decides the write's default key: rows of changes belong to the range that was read, since what a later
-execution reads are other changes. Rows of a whole version are computed again, and take the place of earlier
+That decides the write's default key: rows that are computed from changes belong to the range that was read,
+since a later execution reads other changes. Rows of a whole version are computed again, and replace earlier
 ones. Which of the two a function reads is known once it has been called; before, every key is a candidate.
 """
 

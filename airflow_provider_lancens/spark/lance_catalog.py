@@ -1,6 +1,6 @@
 """A catalog of Lance tables: the object from which tables are opened, declared and dropped.
 
-Light to import: what reads and writes loads when it is called.
+Light to import: code that reads and writes is loaded when it is called.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _PAGE = 1000
 def connect(
     impl: str, properties: Mapping[str, str] | None = None, *, spark: SparkSession | None = None
 ) -> LanceCatalog:
-    """Return the catalog of a metastore, a folder or a service; it is connected to when it is first needed.
+    """Return the catalog of a metastore, a folder or a service, which connects when it is first needed.
 
     Args:
         impl: ``hive2``, ``hive3``, ``glue``, ``dir`` (tables in a folder), ``rest``, or the dotted path of a
@@ -89,10 +89,10 @@ class LanceCatalog:
     """The tables of a metastore, a folder or a service; made by `connect`, a hook or `lance_spark`.
 
     Args:
-        source: returns the namespace or what to connect to it by; called when it is first needed.
+        source: returns the namespace, or a specification to connect to it; called when it is first needed.
         spark: the session for methods that need Spark, or a function that opens it; by default the active
             one.
-        attempt: wraps what the catalog and its tables do, to convert errors.
+        attempt: wraps calls of the catalog and its tables, to convert errors.
         user: identifies the writes of its tables, and records what is read and written.
     """
 
@@ -237,10 +237,10 @@ class LanceCatalog:
             location: where its data will be; by default the catalog chooses.
             layout: the storage layout of the data, a `TableLayout` or a mapping of its fields; the catalog
                 must store properties of tables.
-            version_authority: who decides its versions: ``storage``, or ``catalog`` for the metastore; by
-                default that of the namespace.
+            version_authority: the authority that decides its versions: ``storage``, or ``catalog`` for the
+                metastore; by default the namespace's.
             properties: properties of the entry.
-            if_exists: ``skip`` leaves a table that exists as it is, and refuses it if it has another
+            if_exists: ``skip`` leaves an existing table unchanged, and refuses it if it has another
                 location, version authority or layout, or another type of a column that `schema` has;
                 ``fail`` is an error.
 
@@ -287,10 +287,10 @@ class LanceCatalog:
         Args:
             table: its identifier, ``database.table``.
             location: the root of its dataset.
-            version_authority: who decides its versions: ``storage``, or ``catalog`` for the metastore; by
-                default that of the namespace.
+            version_authority: the authority that decides its versions: ``storage``, or ``catalog`` for the
+                metastore; by default the namespace's.
             properties: properties of the entry.
-            if_exists: ``skip`` leaves a table that exists as it is, and refuses another location or version
+            if_exists: ``skip`` leaves an existing table unchanged, and refuses another location or version
                 authority; ``replace`` replaces the entry, and deletes no data; ``fail`` is an error.
 
         Returns:
@@ -462,7 +462,7 @@ class LanceCatalog:
         Args:
             database: its name.
             properties: its properties.
-            if_exists: whether one that exists is left as it is (``skip``), or is an error (``fail``).
+            if_exists: whether an existing database is left unchanged (``skip``), or is an error (``fail``).
 
         Raises:
             NamespaceAlreadyExistsError: (2) it exists, and `if_exists` is ``fail``.

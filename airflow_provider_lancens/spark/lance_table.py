@@ -1,6 +1,7 @@
 """A Lance table of a catalog: reads, writes, changes, versions, columns and maintenance of it, as methods.
 
-Each method calls a function of this package. Light to import: what reads and writes loads when it is called.
+Each method calls a function of this package. Light to import: code that reads and writes is loaded when it is
+called.
 """
 
 from __future__ import annotations
@@ -101,8 +102,8 @@ def _verb(
 class Table:
     """A table of a catalog; made by `LanceCatalog.table`.
 
-    It reads the newest version, resolved by each call; or, opened at a version, exactly that one, and then it
-    can't be written to.
+    It reads the newest version, resolved by each call. Opened at a version, it reads exactly that version,
+    and is read-only.
     """
 
     declaration: CatalogResult | None
@@ -186,14 +187,14 @@ class Table:
 
         Args:
             version: its number; a time with a time zone, which means the version that was newest then; or
-                text: digits, a time in ISO 8601, the name of a tag, or that of a staged version. None is the
+                text: digits, a time in ISO 8601, or the name of a tag or of a staged version. None is the
                 version that is newest now.
 
         Raises:
             TableNotFoundError: (4) the table isn't declared.
             TableTagNotFoundError: (8) it has no such tag.
             TableVersionNotFoundError: (11) it has no such version, or none at all yet.
-            InvalidInputError: (13) `version` is none of these, or has two readings.
+            InvalidInputError: (13) `version` is none of these, or is ambiguous.
         """
         if version is None and self._at is not None:
             return self
@@ -386,8 +387,8 @@ class Table:
             schema_mode: what to do if the rows have other columns than the table: ``strict`` refuses them,
                 ``merge`` adds and widens columns of the table.
             stage: whether to stage the rows, so that readers see them once they are published.
-            key: identifies the write: a repetition takes the place of its earlier rows. Text, or a
-                `WriteIdentity`, which can say otherwise; None makes each call another write.
+            key: identifies the write: a repetition replaces its earlier rows. Text, or a `WriteIdentity`,
+                whose `on_existing_key` can change that; None makes each call another write.
 
         Raises:
             TableNotFoundError: (4) the table isn't declared.
@@ -625,8 +626,8 @@ class Table:
         """Return the result of a write that was committed under a key; None if none was.
 
         Args:
-            key: the key; or the identity of the write that is to be made, for which None also means that a
-                write that is found would be made again.
+            key: the key; or the identity of a planned write, for which None also means that an existing write
+                would be repeated.
 
         Raises:
             TableNotFoundError: (4) the table isn't declared.
@@ -646,7 +647,7 @@ class Table:
 
     @_verb("confirming a write to", writes=True)
     def confirm_write(self, key: str) -> None:
-        """Record by hand that the rows of a write are in the table, where that can't be determined.
+        """Record that the rows of a write are in the table, if that can't be determined.
 
         Args:
             key: the key of the write.
@@ -662,9 +663,9 @@ class Table:
     def accept_lost_keys(self) -> None:
         """Let idempotency keys without records count as never committed, although records were lost.
 
-        The records of keys, beside the data, were removed, and so were versions that would show what was
-        committed; until this is called, writes under keys without records are refused. Call it if none of
-        the keys that will run again is one of those versions', or if their rows may be written twice.
+        The records of keys, beside the data, were removed, and so were versions that would show the commits;
+        until this is called, writes under keys without records are refused. Call it if no key of the removed
+        versions will be written again, or if such rows may be written twice.
 
         Raises:
             TableNotFoundError: (4) the table isn't declared.
@@ -687,8 +688,8 @@ class Table:
         """Return the rows that changed up to the table's version; their range is fixed here.
 
         Used with ``with``, the bookmark moves to that version at the end, unless an exception ends the block.
-        In a task, its later tries get the range that the first one got, and the default key of a write in
-        the block also has the version that the bookmark begins with.
+        In a task, its later tries get the range of the first one, and the default key of a write in the block
+        also contains the version of the bookmark at the start.
 
         Args:
             after_version: the version after which rows are changes, see `at`; 0 makes all rows changes.
@@ -700,7 +701,7 @@ class Table:
 
         Raises:
             TableVersionNotFoundError: (11) the table has no data yet, or there is no such version.
-            InvalidInputError: (13) an argument is invalid, or it isn't said since when.
+            InvalidInputError: (13) an argument is invalid, or the start of the range isn't given.
         """
         check_choice("if_unavailable", if_unavailable, ("fail", "read_all"))
         if after_version is not None and bookmark is not None:
@@ -729,7 +730,7 @@ class Table:
         """Return the versions that the consumer of a bookmark has not read; the bookmark stays where it is.
 
         Args:
-            bookmark: its name, which may be that of any tag; if it is new, all rows are changes.
+            bookmark: its name, or the name of any tag; if it is new, all rows are changes.
             if_unavailable: what to do if the bookmark expired: ``fail``, or ``read_all``, with which all rows
                 are changes, and `UnreadVersions.bookmark` says when it expired.
 
@@ -795,7 +796,7 @@ class Table:
             TableNotFoundError: (4) the table isn't declared.
             TableVersionNotFoundError: (11) there is no such version.
             InvalidInputError: (13) an argument is invalid, or the version is staged or, unless `allow_older`,
-                older than that of the bookmark.
+                older than the bookmark's.
             ConcurrentModificationError: (14) a clean-up may be removing the version, or others kept changing
                 the tag meanwhile; the bookmark wasn't moved.
             ServiceUnavailableError: (17) the storage or the metastore failed.
@@ -895,7 +896,7 @@ class Table:
         *,
         expressions: Mapping[str, str] | None = None,
     ) -> SchemaResult:
-        """Add columns; one that exists is left as it is. No Spark is needed.
+        """Add columns; existing columns are left unchanged. No Spark is needed.
 
         Args:
             columns: types of columns without values, by name: ``bigint``, ``struct<x: double, y: double>`` or
@@ -960,7 +961,7 @@ class Table:
 
     @_verb("dropping columns of", writes=True)
     def drop_columns(self, columns: Sequence[str], *, drop_indices: bool = False) -> SchemaResult:
-        """Drop columns; one that doesn't exist counts as dropped. No Spark is needed.
+        """Drop columns; columns that don't exist count as dropped. No Spark is needed.
 
         Args:
             columns: the columns.
@@ -1002,16 +1003,16 @@ class Table:
             columns: the columns that the function gets.
             dtype: the type of a column that is added, such as ``float[768]`` or a PyArrow type; None calls
                 the function with a batch without rows to find out.
-            setup: a function, or its path, that is called once in each Python worker; `function` then gets
-                what it returns as a second argument. Load models here.
+            setup: a function, or its path, that is called once in each Python worker; its result is the
+                second argument of `function`. Load models here.
             where: a condition: the rows that match it are computed, whether they have a value or not
-                (``TRUE`` computes all); later tries of a task skip what an earlier one has committed. None
-                computes the rows without a value.
+                (``TRUE`` computes all); later tries of a task skip fragments that an earlier try has
+                committed. None computes the rows without a value.
             batch_rows: the maximum number of rows that the function gets at once.
             commit_every: the number of finished fragments to commit at once; by default a quarter of the
-                tasks that run at once, and what is finished after a minute.
-            max_tasks: the maximum number of fragments that are computed at the same time; by default what the
-                session's executors can run (8 with Spark Connect, which doesn't say).
+                tasks that run at once, and all finished ones after a minute.
+            max_tasks: the maximum number of fragments that are computed at the same time; by default as many
+                as the session's executors can run (8 with Spark Connect, where this is unknown).
 
         Raises:
             UnsupportedOperationError: (0) the table has Lance's first file format, or data overlays.
@@ -1023,7 +1024,7 @@ class Table:
             ServiceUnavailableError: (17) the storage or the metastore failed.
             InvalidTableStateError: (19) a direct writer bypassed the metastore that decides the versions.
             TableSchemaValidationError: (20) the column exists with a type other than `dtype`.
-            ColumnFunctionError: the function raised an exception; what was finished is committed.
+            ColumnFunctionError: the function raised an exception; finished fragments are committed.
         """
         from airflow_provider_lancens.spark.compute.compute_column import compute_column
 
@@ -1122,7 +1123,7 @@ class Table:
         Raises:
             TableNotFoundError: (4) the table isn't declared.
             TableVersionNotFoundError: (11) nothing was written to it yet.
-            InvalidInputError: (13) `table` isn't a valid identifier.
+            InvalidInputError: (13) an argument is invalid.
             ConcurrentModificationError: (14) others changed rows of the same fragments meanwhile.
             ServiceUnavailableError: (17) the storage or the metastore failed.
             InvalidTableStateError: (19) a direct writer bypassed the metastore that decides the versions.
@@ -1159,9 +1160,9 @@ class Table:
             name: the name of the index; by default ``<column>_idx``.
             if_exists: whether an index of that name, column and type is left unchanged (``skip``), extended
                 by the rows that aren't in it (``extend``), rebuilt over all rows (``replace``) or an error
-                (``fail``). Extending merges small segments if there are many. What can't be extended is
-                rebuilt: an index whose files are lost, an index on a column that was computed anew since, and
-                a vector index that was trained with other options, or on less than a quarter of the rows.
+                (``fail``). Extending merges small segments if there are many. An index is rebuilt instead if
+                its files are lost, if its column was computed anew since, or if it is a vector index that was
+                trained with other options, or on less than a quarter of the rows.
             segments: the maximum number of segments, each built by a Spark task; a query searches all of
                 them.
             thresholds: when extending or replacing the index is due, decided by the table's metadata alone;
@@ -1170,8 +1171,8 @@ class Table:
 
         Raises:
             TableNotFoundError: (4) the table isn't declared.
-            TableIndexAlreadyExistsError: there is an index of that name, and `if_exists` is ``fail``, or it
-                is on another column or, unless it is ``replace``, of another type.
+            TableIndexAlreadyExistsError: (7) there is an index of that name, and `if_exists` is ``fail``; or
+                it is on another column or, unless `if_exists` is ``replace``, of another type.
             TableVersionNotFoundError: (11) nothing was written to it yet.
             TableColumnNotFoundError: (12) there is no such column.
             InvalidInputError: (13) the column can't have this index, there are too few rows for it, or an
@@ -1244,7 +1245,7 @@ class Table:
         """Remove old versions, and the files that only they refer to; no Spark is needed.
 
         Args:
-            older_than: the time for which a replaced version is kept; a reader without a tag has this much.
+            older_than: the time for which a replaced version is kept, and which a reader without a tag has.
             keep_versions: the number of newest versions to keep whatever their age.
             keys_older_than: the age at which an idempotency key expires; None keeps all.
             thresholds: when a clean-up is due, decided by the table's metadata alone; None is always.
@@ -1307,7 +1308,8 @@ class Table:
     def check(self, *, if_inconsistent: Literal["fail", "report", "adopt"] = "fail") -> CheckResult:
         """Compare the catalog's version with the storage's, and find files that versions lack.
 
-        Every version is opened, newest first, so it takes long on a table with many. No Spark is needed.
+        Every version is opened, newest first, so it takes long on a table with many versions. No Spark is
+        needed.
 
         Args:
             if_inconsistent: ``fail`` raises an error, ``report`` returns what was found, and ``adopt`` lets
@@ -1343,8 +1345,8 @@ class Table:
         """Check how old the newest data are; compactions, indices and clean-ups aren't new data.
 
         Args:
-            max_age: how old they may be, a duration or text such as ``PT6H``; by default what the table's
-                property ``lancens.expected_update_interval`` says.
+            max_age: their maximum age, a duration or text such as ``PT6H``; by default the table's property
+                ``lancens.expected_update_interval``.
             if_late: ``fail`` raises an error, ``report`` returns what was found.
 
         Raises:
@@ -1399,7 +1401,7 @@ class Table:
             authority: ``catalog``, which must support compare-and-set, or ``storage``.
 
         Returns:
-            False if it was so already.
+            False if it was the authority already.
 
         Raises:
             UnsupportedOperationError: (0) the catalog can't decide versions.

@@ -1,7 +1,7 @@
-"""What is told of operations on tables to the observer of their namespace: outcomes, commits, lost attempts.
+"""Reports operations on tables to the observer of their namespace: outcomes, commits, lost attempts.
 
-A namespace has an observer only if somebody has set one, as the hooks of Airflow connections do if Airflow's
-metrics are on; on executors and in jobs outside Airflow, nothing is told to anybody.
+A namespace has an observer only if one was set, as the hooks of Airflow connections do if Airflow's metrics
+are on; on executors and in jobs outside Airflow, nothing is reported.
 """
 
 from __future__ import annotations

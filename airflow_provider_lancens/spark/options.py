@@ -18,7 +18,7 @@ OnExistingKey = Literal["redo", "redo_if_changed", "skip", "write_again"]
 ON_EXISTING_KEY: tuple[str, ...] = get_args(OnExistingKey)
 
 VERSION_AUTHORITIES = {"storage": "storage", "catalog": "impl"}
-"""Who decides the versions of a table, with the specification's word for it in ``managed_by``."""
+"""Version authorities, with the specification's value of ``managed_by``."""
 
 SchemaMode = Literal["strict", "merge", "overwrite"]
 SCHEMA_MODES: tuple[str, ...] = get_args(SchemaMode)
@@ -131,7 +131,7 @@ DEFAULT_LAYOUT = TableLayout()
 
 
 def authority_property(authority: str | None, properties: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the property by which a catalog keeps who decides a table's versions; empty if it isn't given.
+    """Return the property in which a catalog stores a table's version authority; empty if it isn't given.
 
     Args:
         authority: ``storage`` or ``catalog``; None leaves it to the namespace.

@@ -1,4 +1,4 @@
-"""Release sets: versions of several tables that belong together, as the rows of a table of their own.
+"""Release sets: versions of several tables that belong together, stored as the rows of a separate table.
 
 Each release is one commit of that table. Tags of the members keep the newest releases from clean-ups.
 """

@@ -1,4 +1,4 @@
-"""Results of what is done to a table, one pattern for all. Plain data: imports nothing heavy."""
+"""Results of operations on tables, with common fields. Plain data: imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Result:
     seconds: float
     """Wall-clock time of the call."""
     reason: str = ""
-    """What was found, and why it was done or not; empty if that goes without saying."""
+    """Why it was done or not; may be empty."""
 
     newest_version: int | None = field(default=None, compare=False)
     """The table's version when an earlier commit was found; None if none was, or it isn't known."""
@@ -53,7 +53,7 @@ class Result:
 
     @property
     def event(self) -> dict[str, Any]:
-        """What the extra of an asset event says of it, besides the table and the versions."""
+        """Further fields of the asset event's extra, besides the table and the versions."""
         return {"operation": self.operation}
 
     def as_dict(self) -> dict[str, Any]:
@@ -189,7 +189,7 @@ class RestoreResult(WriteResult):
     """Result of a restore: an older version that was made the newest again."""
 
     restored_version: int | None
-    """The older version that it restores; None if an earlier run did and its commit isn't kept any more."""
+    """The older version that it restores; None if an earlier run did and its commit was cleaned up."""
     undone: tuple[UndoneCommit, ...] = ()
     """The commits in between, also those that a dry run would undo."""
 
@@ -362,7 +362,7 @@ class CheckResult(Result):
     storage_version: int | None
     """The newest version of the storage; None if nothing was written yet."""
     checked: int
-    """Number of versions whose files were looked for."""
+    """Number of versions whose files were checked."""
     missing_files: Mapping[int, tuple[str, ...]]
     """By version, the missing paths, relative to the table's location."""
     complete_version: int | None
@@ -371,7 +371,7 @@ class CheckResult(Result):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FreshnessResult(Result):
-    """How old the newest data of a table is; `version` is the newest one that changed rows or columns.
+    """Age of the newest data of a table; `version` is the newest version that changed rows or columns.
 
     If only commits of maintenance are kept, it is the oldest of these, and the data are older.
     """
@@ -381,7 +381,7 @@ class FreshnessResult(Result):
     age_seconds: float | None
     """How long ago that was; None without data."""
     max_age_seconds: float | None
-    """How old the data may be; None if nothing says it."""
+    """Maximum age of the data; None if it isn't set."""
     is_late: bool
     """Whether they are older, or there are none."""
 

@@ -1,4 +1,4 @@
-"""What is shown of a table: its history, its statistics, its indices and its tags."""
+"""Descriptions of a table: its history, its statistics, its indices and its tags."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A query as it is written: what it may be, and which tables it names. Nothing is run."""
+"""The text of a query: whether it is accepted, and the tables that it names. Nothing is run."""
 
 from __future__ import annotations
 

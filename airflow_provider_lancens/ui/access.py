@@ -1,4 +1,4 @@
-"""Who asks, and which DAGs they may read: Airflow's own login and permissions."""
+"""The user of a request, and the DAGs that they may read, by Airflow's own login and permissions."""
 
 from __future__ import annotations
 

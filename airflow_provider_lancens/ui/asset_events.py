@@ -1,4 +1,4 @@
-"""Which task instances made a table's versions, by the events of its asset."""
+"""The task instances that made a table's versions, by the events of its asset."""
 
 from __future__ import annotations
 

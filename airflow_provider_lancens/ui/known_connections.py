@@ -1,4 +1,4 @@
-"""The Lance connections that are known to the API server, and which of them share an asset authority."""
+"""The Lance connections that the API server knows, grouped by asset authority."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Blocking reads for the event loop: in threads of their own, with deadlines and shares of the threads."""
+"""Blocking reads for the event loop: in dedicated threads, with deadlines and shares of the threads."""
 
 from __future__ import annotations
 

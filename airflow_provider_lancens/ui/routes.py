@@ -1,4 +1,4 @@
-"""What the Lance page asks for: each route reads in a thread, with a deadline, for who may see it."""
+"""Routes of the Lance page: each reads in a thread, with a deadline, what the user may see."""
 
 from __future__ import annotations
 

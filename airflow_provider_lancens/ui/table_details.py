@@ -1,4 +1,4 @@
-"""One table: its newest version, its schema, what it needs, and a sample of its rows."""
+"""Details of one table: its newest version, its schema, the maintenance due, and a sample of its rows."""
 
 from __future__ import annotations
 

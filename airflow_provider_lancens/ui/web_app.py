@@ -1,4 +1,4 @@
-"""The application behind the Lance page: static files, and what `routes` answers."""
+"""The application behind the Lance page: static files and `routes`."""
 
 from __future__ import annotations
 

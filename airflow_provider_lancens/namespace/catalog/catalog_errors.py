@@ -1,4 +1,4 @@
-"""The specification's errors for what a catalog's implementation raises.
+"""Converts errors that a catalog's implementation raises to the specification's.
 
 pylance's own implementations raise these errors already, except that their REST client knows only responses
 with a body of the specification: a proxy's ``401 Unauthorized`` becomes an internal error.

@@ -1,8 +1,8 @@
-"""Lance Namespace over any other implementation, with what Airflow needs of a namespace beyond the interface.
+"""Lance Namespace over any other implementation, with the extensions that Airflow needs of a namespace.
 
-Operators, sensors and the page use a connection's namespace as they use those over a metastore: it vends
-storage options, has a deadline, is pickled to Spark's executors, and polls tables. The storage is the version
-authority of each of its tables; what needs a metastore is refused with code 0.
+Operators, sensors and the page use it like a namespace over a metastore: it vends storage options, has a
+deadline, is pickled to Spark's executors, and polls tables. The storage is the version authority of each of
+its tables; operations that need a metastore are refused with code 0.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Limits of a metastore, checked here since HMS retries for 20 s what its database refuses.
+"""Limits of a metastore, checked here since HMS retries a change that its database refuses for 20 s.
 
 The widths are taken from the schema that Hive itself ships, the same in 2.3.10, 3.1.3 and 4.0.1. The maximum
 length of a table property's value differs between databases, and is left to them.

@@ -1,7 +1,7 @@
-"""Reads of many tables that decode only what a poll needs of them.
+"""Reads of many tables that decode only the fields that a poll needs.
 
 A full reply has some fifteen objects a table. For thousands of tables in each poll, these would make Python's
-garbage collector visit all objects of a triggerer again and again, which blocks the waits of everybody.
+garbage collector visit all objects of a triggerer again and again, which blocks all waits.
 """
 
 from __future__ import annotations

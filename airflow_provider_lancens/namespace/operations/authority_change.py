@@ -1,10 +1,10 @@
-"""Change of a table's version authority, only between commits: no commit is lost by it, nor is a table stuck.
+"""Change of a table's version authority between commits, so that no commit is lost and no table is stuck.
 
 From the storage to the metastore:
 
 1. The catalog table's state becomes ``converting-<token>``, by compare-and-set.
 2. The gate of that token is closed beside the data. A write lists leases and gates right before it creates
-   a version, so each that does so from now on is refused (14).
+   a version, so each write that lists them from now on is refused (14).
 3. The leases are listed. While one is alive, the conversion is refused. If there are only dead ones, a
    version that changes nothing is committed, the barrier: the version that such a writer determined before
    step 2 exists by now, and it can create no other one.

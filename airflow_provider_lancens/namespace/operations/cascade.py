@@ -2,8 +2,8 @@
 
 Exactly the plan is executed. The namespace is read again first: tables that were created, replaced or moved
 since the plan was made stop the drop before anything is changed; tables that are gone count as dropped.
-Tables that aren't Lance stop a cascade unless the caller names them. Rerun an interrupted cascade: it plans
-what is left.
+Tables that aren't Lance stop a cascade unless the caller names them. Rerun an interrupted cascade: its plan
+has the remaining tables.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Search for the shallow clones of a table among the tables of a metastore.
 
-It tells what may be removed of the source. A table that can't be read doesn't prevent that for good, since
-any client could have registered it: it is logged. If the storage of the source itself fails for a moment,
-nothing is removed.
+It determines which files of the source may be removed. A table that can't be read doesn't prevent the removal
+forever, since any client could have registered it: it is logged. If the storage of the source itself fails
+for a moment, nothing is removed.
 """
 
 from __future__ import annotations

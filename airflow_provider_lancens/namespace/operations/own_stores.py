@@ -1,12 +1,12 @@
-"""Where the tables of a connection may be without ``allowed_locations``: in its own stores.
+"""The stores that the tables of a connection may be in without ``allowed_locations``: its own.
 
 A connection whose root, or whose database, is in an object store uses its credentials for the buckets of its
 root and of the table's database only: neither for other buckets nor for files of the machine. A table of
-another client can't change that, unless its writer may move the database too. Where root and database are
-local, or in a storage that Lance can't read, nothing follows from them, and nothing is refused.
+another client can't change that, unless its writer may move the database too. If root and database are local,
+or in a storage that Lance can't read, they imply no restriction, and nothing is refused.
 
-The location of a database costs a request. So it is read only for a table outside of the root's store, and
-kept.
+Reading the location of a database costs a request. So it is read only for a table outside of the root's
+store, and kept.
 """
 
 from __future__ import annotations

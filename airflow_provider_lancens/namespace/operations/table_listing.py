@@ -1,4 +1,4 @@
-"""Lists of Lance tables of one database or of all, in sorted pages, with or without those without data."""
+"""Lists of Lance tables of one or all databases, in sorted pages, with or without tables without data."""
 
 from __future__ import annotations
 

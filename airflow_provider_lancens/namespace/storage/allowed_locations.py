@@ -1,9 +1,9 @@
 """The locations that a connection's credentials are used for.
 
 Any client of a metastore can write any location into a catalog table, and any writer of a table can refer to
-files anywhere. The property ``allowed_locations`` confines a connection, whatever it does with a table:
-declaring, registering, reading, writing, dropping. Without it, what a table refers to is in its own store,
-and tables of a connection with an object store are in its own stores, see `operations.own_stores`.
+files anywhere. The property ``allowed_locations`` confines every use of a table by a connection: declaring,
+registering, reading, writing, dropping. Without it, files that a table refers to must be in the table's own
+store, and tables of a connection with an object store in its own stores, see `operations.own_stores`.
 """
 
 from __future__ import annotations

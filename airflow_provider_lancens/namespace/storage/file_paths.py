@@ -1,4 +1,4 @@
-"""Paths of files below a table's location: the one place through which those that others wrote pass.
+"""Paths of files below a table's location: the single check of every path that others may have written.
 
 A manifest, a commit record, a transaction, a tag or a listing names files, and any of them may have been
 written by another client. A `FilePath` can't be absolute, leave its folder, or mean another file once it is

@@ -1,7 +1,7 @@
-"""Errors of Lance for a file that isn't there: one that is lost, or one that a clean-up removed meanwhile.
+"""Errors of Lance for a missing file, which is lost, or which a clean-up removed meanwhile.
 
-Lance's text names only the file. A version that refers to it tells the two apart: as long as there is one,
-each try fails like this one; if there is none, the next try reads another version.
+Lance's text names only the file. Its versions distinguish the two cases: as long as a version refers to the
+file, each try fails like this one; if there is none, the next try reads another version.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Missing files of a dataset: those that its versions refer to and the storage lacks.
+"""Missing files of a dataset, which its versions refer to and the storage lacks.
 
 A version whose files were removed can be opened and described, and fails when its rows are read. Lance is
 imported only when a version is checked.

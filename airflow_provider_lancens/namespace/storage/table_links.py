@@ -1,8 +1,8 @@
 """Symbolic links below a local table's location: no dataset is opened or written through one.
 
 Another client that may write into a table's folder can put a link there, to files that only the readers of
-the table may read, or only its writers change. The location itself, and the folders above it, may be links:
-they are the operator's.
+the table may read, or only its writers change. The location itself, and the folders above it, may be links,
+which only an administrator can create.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Storage options whose credentials expire: requested again from the namespace that vended them.
 
-They are passed wherever storage options are. Whoever opens a store takes a `snapshot`, so that a long write
-signs its last requests, on drivers and executors, with other credentials than its first ones.
+They are passed like storage options. Code that opens a store takes a `snapshot`, so that a long write signs
+its last requests, on drivers and executors, with other credentials than its first ones.
 """
 
 from __future__ import annotations

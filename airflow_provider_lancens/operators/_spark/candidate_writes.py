@@ -1,7 +1,7 @@
-"""The writes that a task may be making: its default key depends on what its function reads.
+"""Possible writes of a task, whose default key depends on the changes that its function reads.
 
-All are looked up before Spark is started, so that a retry finds what an earlier try has committed. Which one
-it is is known once the function was called.
+All are looked up before Spark is started, so that a retry finds the commit of an earlier try. The actual
+write is known once the function was called.
 """
 
 from __future__ import annotations

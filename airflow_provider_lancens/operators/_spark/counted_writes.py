@@ -1,4 +1,4 @@
-"""Writes of a task that have no key: which number each has, and whether that still means the same rows."""
+"""Writes of a task without a key: the number of each, and whether it still identifies the same rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The last line that a write logs: what was written, or how to write it again, and where to look at it."""
+"""The last line that a write logs: the result, how to repeat a skipped write, and the page of the version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The arguments of operators that say how to write rows."""
+"""Arguments of operators for writing rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an append, an overwrite and a creation commit, and which commits of others conflict with them."""
+"""Changes of appends, overwrites and creations, and the commits of others that conflict with them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a redo commits in place of what earlier commits under its key have written, or why it can't.
+"""Redo: a commit in place of earlier commits under the same key, or the reason why it isn't possible.
 
 The rows of an append are found by their data files; after a compaction, by the versions of their rows.
 """

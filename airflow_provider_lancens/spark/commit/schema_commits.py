@@ -1,9 +1,9 @@
 """Commits that change a table's columns, each of exactly the version after the one that it was made for.
 
 Lance makes these commits itself, on a dataset that is opened through the fence of a `SingleVersionCommit`.
-They are idempotent by state: what is to be done is determined again from the newest version after each commit
-and each conflict, until there is nothing left. So a driver that was interrupted between two of them, or that
-doesn't know whether one was made, just goes on.
+They are idempotent by state: the remaining changes are determined again from the newest version after each
+commit and each conflict, until there are none. So a driver that was interrupted between two of them, or that
+doesn't know whether one was made, just continues.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""A change that a write makes to a table: the operation that commits it, and what conflicts with it.
+"""A change that a write makes to a table: the operation that commits it, and its conflicts.
 
-The kinds of changes are in the modules of their verbs: beside this one, and of `publish`, `compute` and
-`maintenance.restore`. A conflict is one of rows, not of files: rows that were rewritten or moved unchanged
-are no conflict.
+The kinds of changes are in the modules of their verbs: beside this one, and in `publish`, `compute` and
+`maintenance.restore`. Rows conflict, not files: rows that were rewritten or moved unchanged don't conflict.
 """
 
 from __future__ import annotations

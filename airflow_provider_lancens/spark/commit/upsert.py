@@ -1,7 +1,7 @@
-"""What an upsert and an overwrite with `on` commit, and which commits of others conflict with them.
+"""Changes of upserts and overwrites with `on`, and the commits of others that conflict with them.
 
-Both replace rows by the values of columns, their keys. Also here: which columns can be keys, and when two
-values are the same key: numbers may be equal and have other bits.
+Both replace rows by the values of their key columns. Also here: which columns can be keys, and when two
+values are the same key, since equal numbers may have different bits.
 """
 
 from __future__ import annotations

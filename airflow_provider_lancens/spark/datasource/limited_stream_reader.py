@@ -1,4 +1,4 @@
-"""The stream reader for PySpark 4.2 and newer, which can limit a micro-batch and end at what is there now."""
+"""The stream reader for PySpark 4.2 and newer, which can limit a micro-batch and use `availableNow`."""
 
 from __future__ import annotations
 

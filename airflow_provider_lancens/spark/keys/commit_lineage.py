@@ -1,9 +1,9 @@
-"""The lineage of a version: which transactions made the versions below it, and which it restored.
+"""The lineage of a version: the transactions of the versions below it, and the versions that it restored.
 
-Other clients clean up versions, and lose or remove the newest ones, whose numbers are then given again. So
-the number of a version that is gone says nothing of what it was. Each commit of this package therefore states
-in its transaction the ids of the transactions below it. Once they are many, they are moved to a segment: a
-file of the index, to which later commits refer.
+Other clients clean up versions, and lose or remove the newest ones, whose numbers are then used again. So the
+number of a removed version doesn't identify its commit. Each commit of this package therefore records in its
+transaction the ids of the transactions below it. Once there are many, they are moved to a segment: a file of
+the index, to which later commits refer.
 """
 
 from __future__ import annotations

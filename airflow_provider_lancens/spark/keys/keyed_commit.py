@@ -1,4 +1,4 @@
-"""What a commit says of itself in its transaction: its key, what it did, what it counts and who made it."""
+"""Properties that a commit has in its transaction: its key, its kind, its counts and its execution."""
 
 from __future__ import annotations
 

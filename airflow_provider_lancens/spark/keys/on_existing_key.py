@@ -1,4 +1,4 @@
-"""What a write does if its key was committed before, by its `on_existing_key`; and finding such a write."""
+"""`on_existing_key`: the policy for a write whose key was committed before, and the lookup of that write."""
 
 from __future__ import annotations
 

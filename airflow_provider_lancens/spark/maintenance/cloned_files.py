@@ -1,4 +1,4 @@
-"""Files of a table that are kept since its registered shallow clones refer to them."""
+"""Files of a table that are kept because its registered shallow clones refer to them."""
 
 from __future__ import annotations
 

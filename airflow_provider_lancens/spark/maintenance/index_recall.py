@@ -1,4 +1,4 @@
-"""How much a vector index finds of the nearest neighbors that a search of all rows finds."""
+"""Recall of a vector index: the share of the true nearest neighbors that it finds."""
 
 from __future__ import annotations
 

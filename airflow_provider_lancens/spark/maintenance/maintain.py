@@ -2,7 +2,7 @@
 
 Compaction is first: it rewrites fragments, and some types of index lose those rows. The indices follow, so
 that they cover what it wrote, and then the clean-up of versions. The decisions are based on one version;
-those on indices are made again after a compaction. A run that is repeated does what is left.
+decisions on indices are made again after a compaction. A repeated run does the remaining steps.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Pieces of work as Spark tasks on executors, which answer the driver in JSON: it runs no code of theirs."""
+"""Work as Spark tasks on executors, which answer the driver in JSON, so that it runs none of their code."""
 
 from __future__ import annotations
 

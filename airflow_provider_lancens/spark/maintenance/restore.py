@@ -1,4 +1,4 @@
-"""Restore an older version, once; and find versions whose files were removed. No Spark."""
+"""Restore an older version, exactly once; and find versions whose files were removed. No Spark."""
 
 from __future__ import annotations
 

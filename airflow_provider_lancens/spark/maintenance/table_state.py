@@ -1,4 +1,4 @@
-"""The state of a table that maintenance decides by: fragments, indices, versions; and which steps are due."""
+"""State of a table on which maintenance decides: fragments, indices, versions; and the steps that are due."""
 
 from __future__ import annotations
 

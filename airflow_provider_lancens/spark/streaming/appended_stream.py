@@ -1,4 +1,4 @@
-"""The rows that a table gains, as a stream: its offsets, and which fragments a micro-batch reads."""
+"""Appended rows of a table as a stream: its offsets, and the fragments that a micro-batch reads."""
 
 from __future__ import annotations
 

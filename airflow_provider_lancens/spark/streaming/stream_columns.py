@@ -1,4 +1,4 @@
-"""What the columns of a stream are called in the versions that it reads."""
+"""Names of a stream's columns in the versions that it reads."""
 
 from __future__ import annotations
 

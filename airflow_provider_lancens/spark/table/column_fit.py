@@ -1,4 +1,4 @@
-"""Which columns of rows fit those of a table, how others are merged, and which names a column can't have."""
+"""Whether the columns of rows fit a table, how others are merged, and which names a column can't have."""
 
 from __future__ import annotations
 

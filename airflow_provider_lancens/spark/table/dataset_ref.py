@@ -1,4 +1,4 @@
-"""Picklable reference to a dataset: all that an executor needs to know of a table."""
+"""Picklable reference to a dataset, with which an executor opens a table."""
 
 from __future__ import annotations
 

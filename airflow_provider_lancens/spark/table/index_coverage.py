@@ -1,4 +1,4 @@
-"""Which rows an index covers: all rows of an earlier version that are still there, or some."""
+"""Coverage of an index: whether it covers all rows of an earlier version that still exist."""
 
 from __future__ import annotations
 

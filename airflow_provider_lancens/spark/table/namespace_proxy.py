@@ -1,4 +1,4 @@
-"""Namespaces that Lance's core is given in place of a table's version authority, to which they forward.
+"""Namespaces that are passed to Lance's core in place of a table's version authority, and forward to it.
 
 Loaded when a table with such an authority is opened, or a commit is made.
 """

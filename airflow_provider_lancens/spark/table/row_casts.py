@@ -1,4 +1,4 @@
-"""Rows as a table stores them: types, alignment, and casts that lose nothing in silence."""
+"""Rows as a table stores them: types, alignment, and casts that lose no value without an error."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Which rows of a table others have written or deleted since an older version: rows, not files.
+"""Finds the rows of a table that others have written or deleted since an older version: rows, not files.
 
-A compaction, or a writer that rewrites rows as they are, puts rows into other files. Such rows are found by
-their values, which are only read of rows that matter to a commit.
+A compaction, or a writer that rewrites rows as they are, moves rows to other files. Such rows are found by
+their values, which are read only for rows that matter to a commit.
 """
 
 from __future__ import annotations

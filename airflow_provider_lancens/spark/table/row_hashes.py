@@ -1,4 +1,4 @@
-"""Hashes of rows by their values: equal rows have equal ones, wherever they are; and a digest of many rows.
+"""Hashes of rows by their values, the same for equal rows wherever they are; and a digest of many rows.
 
 The digest doesn't depend on the order of the rows, nor on how they are divided among tasks. Epochs of streams
 are recognized by it: Spark repeats an epoch with the same rows, but not in the same order.

@@ -1,4 +1,4 @@
-"""Find the version that a table had at a time, or that a tag names."""
+"""Find the version of a table at a time or with a tag."""
 
 from __future__ import annotations
 

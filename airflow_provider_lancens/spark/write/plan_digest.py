@@ -1,4 +1,4 @@
-"""A digest of how a DataFrame is computed, which differs if its rows do; they aren't computed for it."""
+"""A digest of a DataFrame's plan, which differs if the rows differ, without computing them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows of one write: a DataFrame's, which executors write as fragments, or Arrow's in this process.
+"""The rows of one write: a DataFrame, which executors write as fragments, or Arrow data in this process.
 
 How the fragments are committed under a key is in `write_rows`. Rows in memory are written
 without PySpark, which need not be installed then.

@@ -1,4 +1,4 @@
-"""Changes of a table's columns that come with rows: merged before they are written, or by an overwrite."""
+"""Changes of a table's columns by written rows: merged before the rows are written, or by an overwrite."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which rows of an upsert are written, and with which values, if that depends on each other and on the table.
+"""Selects the rows of an upsert to write, and their values, if they depend on each other and on the table.
 
 Spark compares them, as joins and windows on the executors, which read the keys of the table's rows. Whether
 others wrote rows of the same keys meanwhile is checked at the commit, see `commit.upsert`.

@@ -1,8 +1,8 @@
-"""Rows of an upsert that say row by row what to do: delete a key, or keep columns. Runs on executors.
+"""Upsert rows with an instruction each: delete a key, or keep columns. Runs on executors.
 
-The rows have columns of their own for it: whether a row only deletes its key, and at which position of the
-table the row is that it updates. So one evaluation of the rows decides over each, and the columns that an
-update leaves as they are never pass through Spark, which can't hold values of all types.
+The rows have additional columns for it: whether a row only deletes its key, and the position in the table of
+the row that it updates. So the rows are evaluated only once, and columns that an update keeps never pass
+through Spark, which can't hold values of all types.
 """
 
 from __future__ import annotations

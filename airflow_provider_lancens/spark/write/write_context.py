@@ -1,4 +1,4 @@
-"""One write of rows that has begun: what was requested, and what the table has under its key."""
+"""Context of one write of rows: its request, and the commits under its key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Write files to a table without a DataFrame: the driver plans, each task reads and writes its share."""
+"""Write files to a table without a DataFrame: the driver plans, each task reads and writes a part."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""File formats: the schema of a file, the pieces it can be read in, and their rows."""
+"""File formats: the schema of a file, its pieces that can be read separately, and their rows."""
 
 from __future__ import annotations
 

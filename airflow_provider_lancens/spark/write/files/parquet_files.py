@@ -1,4 +1,4 @@
-"""Parquet files: row groups, and values that mean the same as to Spark, also those of the old calendar."""
+"""Parquet files: row groups, and values as Spark reads them, including dates of the old calendar."""
 
 from __future__ import annotations
 

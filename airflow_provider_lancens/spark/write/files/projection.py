@@ -1,4 +1,4 @@
-"""Projection of files' rows to those of the table: columns, filter, casts, names, and stored types."""
+"""Projection of files' rows to rows of the table: columns, filter, casts, names, and stored types."""
 
 from __future__ import annotations
 
