@@ -4,10 +4,10 @@ A template renders every value as text, unless its DAG renders native objects, w
 Ambiguous values are refused by argument name, before anything is done. Messages never contain the values of
 a mapping, which may be secrets.
 
-An argument that is left out has a meaning of its own: the newest version, the default key, no check. One that
-is taken from a task comes out empty if that task was marked as success by hand, and must not get that meaning
-in silence: operators and sensors refuse it before they do anything, and so do the functions for TaskFlow
-tasks if None or empty text is passed.
+An argument that is left out has a default: the newest version, the default key, no check. An argument that is
+taken from another task's output is empty if that task was marked as success by hand, and must not silently
+get this default: operators and sensors refuse it before they do anything, and so do the functions for
+TaskFlow tasks if None or empty text is passed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a poll finds of a table, and the condition that ends a wait for one of its versions.
+"""Status of a table as a poll finds it, and the condition that ends a wait for one of its versions.
 
 This module imports only identifiers, so that DAG files and triggers can import it at no cost.
 """

@@ -93,7 +93,7 @@ class LanceTableVersionSensor(GivenArguments, BaseSensorOperator):
             goes on for the others; the task fails if none is left.
         data_only: ignore versions that compaction, indexing or configuration created, so that maintenance
             ends no wait. With `min_version` alone, and for a version that an upstream task has committed, any
-            commit counts, since a version that must exist may be such a one.
+            commit counts, since such a commit may have created the version that must exist.
         index: name of an index: wait also until it covers all rows of the first version that meets the
             conditions, as far as they are still in the table. Rows that were appended later needn't be in
             it. Templated.
@@ -144,7 +144,7 @@ class LanceTableVersionSensor(GivenArguments, BaseSensorOperator):
 
         Raises:
             AirflowFailException: an argument is invalid, or polling can never succeed.
-            AirflowSensorTimeout: it timed out; the message has the tables, what was waited for and found.
+            AirflowSensorTimeout: it timed out; the message has the tables, the conditions and the result.
         """
         with self._counted(lambda: self._first_poke(context)):
             try:

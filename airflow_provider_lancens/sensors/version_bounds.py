@@ -1,4 +1,4 @@
-"""Which version of which table a sensor waits for: its arguments, and its result in an earlier run."""
+"""The versions that a sensor waits for, by its arguments and its result in an earlier run."""
 
 from __future__ import annotations
 

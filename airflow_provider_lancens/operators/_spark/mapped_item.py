@@ -1,7 +1,7 @@
-"""What a mapped task was given: the part of its default key that stays when the list around its item changes.
+"""Item of a mapped task, which identifies it in its default key however the list around the item changes.
 
 The map index is a position: an item put in front of a list moves all others by one. So the key has a digest
-of the item instead, as it was given, before templates in it are rendered.
+of the item instead, before templates in it are rendered.
 """
 
 from __future__ import annotations
