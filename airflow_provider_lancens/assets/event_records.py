@@ -50,10 +50,10 @@ def _merged(known: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
     older, newer = sorted((known, found), key=lambda record: record["version"])
     if newer is known and found["previous_version"] is None:
         return found  # a smaller version that follows none: the table was created again
-    previous = [one for one in (older["previous_version"], newer["previous_version"]) if one is not None]
-    if older["version"] != newer["version"]:
-        # The newer one follows none if the table was recreated: then rows of the new table are unread.
-        previous = [] if len(previous) < 2 else [older["previous_version"]]
+    # Of records of one version, a repeated event may not know what it follows.
+    previous = [older["previous_version"]]
+    if older["version"] == newer["version"]:
+        previous = [one for one in (older["previous_version"], newer["previous_version"]) if one is not None]
     merged = {
         "table": newer["table"],
         "previous_version": min(previous, default=None),
