@@ -87,7 +87,7 @@ class LanceExpressions(Dialect):
 
 
 class Source:
-    """The text of a condition, and how its errors are told."""
+    """The text of a condition, and the errors that refer to it."""
 
     def __init__(self, text: str, argument: str, what: str = "condition") -> None:
         """Take the text, what the caller calls it, and what it is."""

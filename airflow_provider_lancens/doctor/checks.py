@@ -374,7 +374,7 @@ def check_table(hook: LanceHook, table: TableId) -> Iterator[Finding]:
 
 
 def check_state(subject: str, state: TableState) -> Iterator[Finding]:
-    """Check what the storage has of a table's newest version: fragments, indices, versions, leases."""
+    """Check a table's newest version on the storage: fragments, indices, versions, leases."""
     yield from _check_freshness(subject, state)
     yield from _check_fragments(subject, state)
     yield from _check_indices(subject, state)
@@ -500,7 +500,7 @@ def check_waits(hook: LanceHook) -> Iterator[Finding]:
 
 
 def missing_tables(hook: LanceHook, waiting: Mapping[TableId, str]) -> Iterator[Finding]:
-    """Yield the tables that don't exist among those that tasks wait for.
+    """Yield the tables that tasks wait for and that don't exist.
 
     Args:
         hook: the connection's hook.

@@ -38,7 +38,7 @@ Check = Callable[[], Iterable[Finding]]
 
 
 def run(subject: str, check: Check) -> Iterator[Finding]:
-    """Yield what a check finds; an error of it is a finding too, after those before.
+    """Yield the findings of a check; an error of the check is its last finding.
 
     Args:
         subject: what is checked.

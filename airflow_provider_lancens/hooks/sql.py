@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class SourcedRows(list[Any]):
-    """Rows that tell, where a check's message shows them, which versions they were read from."""
+    """Rows whose text, which a check's message shows, names the versions that they were read from."""
 
     def __init__(self, rows: Iterable[Any], source: str) -> None:
         super().__init__(rows)
@@ -32,7 +32,7 @@ class SourcedRows(list[Any]):
 
 
 class SourcedRow(tuple[Any, ...]):  # noqa: SLOT001 its attributes are those of a named tuple
-    """A row that tells the same; a named tuple, which Airflow stores as an XCom."""
+    """A row with the same text; a named tuple, which Airflow stores as an XCom."""
 
     _fields: tuple[str, ...]
     _field_defaults: Mapping[str, Any] = {}

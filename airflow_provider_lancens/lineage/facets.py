@@ -53,7 +53,7 @@ class LanceCommitDatasetFacet(DatasetFacet):
 
 @attrs.define
 class LanceChangesDatasetFacet(DatasetFacet):
-    """That a task read not the rows of a version, but those that changed up to it."""
+    """Facet of a task that read the rows that changed up to a version, rather than the version's rows."""
 
     afterVersion: str | None = attrs.field(default=None)  # noqa: N815
     """The version before the first change; none if all rows are changes."""

@@ -94,7 +94,7 @@ class TableWrite:
     def of_request(
         cls, result: WriteResult, request: WriteRequest, derived: Mapping[str, DerivedColumn]
     ) -> Self:
-        """Describe an ingestion by what was requested, and by its result.
+        """Describe an ingestion by its request and its result.
 
         Args:
             result: the result.

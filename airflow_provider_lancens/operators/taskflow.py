@@ -47,7 +47,7 @@ _MAY_NOT_BE_EMPTY = ("version", "filter", "where", "delete_when", "key")
 
 
 class TaskWrites(CatalogUser):
-    """Identifies the writes of a task, records what it reads, and reports what it has written."""
+    """Identifies the writes of a task, and records its reads and writes."""
 
     def __init__(self, hook: LanceHook, context: Context) -> None:
         self._hook = hook

@@ -78,7 +78,7 @@ def is_bookmark(metadata: Mapping[str, str]) -> bool:
 
 
 def expires_after(metadata: Mapping[str, str]) -> timedelta | None:
-    """Return after what time without a move the tag expires; None is never."""
+    """Return the time without a move after which the tag expires; None is never."""
     text = metadata.get(_EXPIRES_AFTER, "")
     # What another client wrote there and can't be read keeps the version: that loses nothing.
     return min(int(text) * MILLISECOND, LONGEST_EXPIRY) if text.isdecimal() and len(text) < 16 else None
@@ -327,7 +327,7 @@ def advance_bookmark(target: ResolvedTable, name: str, *, expected: int | None, 
 
 
 def delete_bookmark(target: ResolvedTable, name: str) -> bool:
-    """Delete a bookmark, or any other tag, and what is known of its expiry.
+    """Delete a bookmark, or any other tag, and the record of its expiry.
 
     Args:
         target: the table.

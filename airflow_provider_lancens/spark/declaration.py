@@ -42,7 +42,7 @@ def declare(
     schema: pa.Schema | Mapping[str, str] | None = None,
     may_exist: bool = True,
 ) -> CatalogResult:
-    """Declare a table; repeated, it completes what an earlier call has begun.
+    """Declare a table; a repeated call completes an earlier one.
 
     Args:
         namespace: the namespace.

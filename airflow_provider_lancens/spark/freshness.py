@@ -75,7 +75,7 @@ def freshness(
 
 
 def expected_age(declared: str | None, given: timedelta | str | None = None) -> timedelta | None:
-    """Return how old the data of a table may be: as it is given, or as its property says; None if neither.
+    """Return the maximum age of a table's data: the given one, or its property's; None if there is neither.
 
     Raises:
         InvalidInputError: (13) it is no duration.

@@ -96,7 +96,7 @@ class FunctionInputs:
         catalog: Callable[[CatalogUser], LanceCatalog],
         kwargs: Mapping[str, Any],
     ) -> tuple[Any, Reading]:
-        """Call a function with its tables; return what it returns, and what it has read.
+        """Call a function with its tables; return its result, and its reads.
 
         Args:
             function: called as ``function(spark, **tables, **kwargs)``.

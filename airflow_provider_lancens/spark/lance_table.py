@@ -414,7 +414,7 @@ class Table:
         stage: bool = False,
         key: Key = None,
     ) -> WriteResult:
-        """Replace all rows, those that match a condition, or those with values that occur in new rows.
+        """Replace all rows, the rows that match a condition, or the rows with values that occur in new rows.
 
         Args:
             rows: see `append`.

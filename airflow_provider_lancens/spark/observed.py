@@ -66,19 +66,19 @@ Observer: TypeAlias = Callable[[Event], None]
 
 
 def observe(namespace: Any, observer: Observer) -> None:
-    """Tell an observer of what this process does to the tables of a namespace; copies of it have none."""
+    """Report this process's operations on a namespace's tables to an observer; its copies have none."""
     setattr(namespace, _OBSERVER, observer)
 
 
 def tell(namespace: Any, event: Event) -> None:
-    """Tell the observer of a namespace of an event, if it has one."""
+    """Report an event to the observer of a namespace, if it has one."""
     observer: Observer | None = getattr(namespace, _OBSERVER, None)
     if observer is not None:
         observer(event)
 
 
 def observed(operation: str = "") -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Make the observer of a function's namespace be told of its result, or that it failed.
+    """Report the result or the failure of a function to the observer of its namespace.
 
     Args:
         operation: the verb, for failures; empty takes that of the function's `context` or `change`.
@@ -110,7 +110,7 @@ def observed(operation: str = "") -> Callable[[Callable[P, T]], Callable[P, T]]:
 
 @dataclass(slots=True)
 class ObservedCommit:
-    """One commit, whose attempts and success are told."""
+    """One commit, whose attempts and success are reported."""
 
     target: ResolvedTable
     operation: str

@@ -364,7 +364,7 @@ class Upsert(Change):
 
     @property
     def compares_rows(self) -> bool:
-        """Whether it depends on the table's rows what is written."""
+        """Whether the written rows depend on the table's rows."""
         return self.when_matched != "update" or bool(self.sequence_by or self.update_columns)
 
     @property
@@ -440,7 +440,7 @@ def _fields_of(kind: type[Change]) -> set[str]:
 
 @dataclass(frozen=True, slots=True)
 class WriteRequest:
-    """One write: what it does, what identifies it, and the layout of a new dataset."""
+    """One write: its change, its identity, and the layout of a new dataset."""
 
     change: Change = field(default_factory=Append)
     identity: WriteIdentity = NEW_WRITE

@@ -58,7 +58,7 @@ class ColumnChange(Protocol):
     """The verb that makes it."""
 
     def plan(self, table: str, latest: LanceDataset) -> PlannedChange:
-        """Return what is left to do at a version, or raise why it can't be done, before anything is done."""
+        """Return the remaining changes at a version, or raise an error if one of them isn't possible."""
 
 
 @observed()
@@ -164,7 +164,7 @@ def add_columns(
     *,
     expressions: Mapping[str, str] | None = None,
 ) -> SchemaResult:
-    """Add columns to a table; one that exists is left as it is, so the call can be repeated.
+    """Add columns to a table; existing columns are left unchanged, so the call can be repeated.
 
     A column without values takes no space. For a computed one, this process reads the columns that the
     expression names, and writes the new one; rows that others append meanwhile are computed too. All are
@@ -268,7 +268,7 @@ def alter_columns(
     nullable: Sequence[str] | None = None,
     drop_indices: bool = False,
 ) -> SchemaResult:
-    """Rename columns, widen their types, and allow nulls in them; what is already so is left as it is.
+    """Rename columns, widen their types, and allow nulls in them; changes already in place are skipped.
 
     Names and nulls are metadata. To widen a column, this process rewrites it, and no other column.
 
@@ -411,7 +411,7 @@ def drop_columns(
     *,
     drop_indices: bool = False,
 ) -> SchemaResult:
-    """Drop columns of a table; one that doesn't exist counts as dropped, so the call can be repeated.
+    """Drop columns of a table; columns that don't exist count as dropped, so the call can be repeated.
 
     Only metadata is written. Earlier versions still have the columns, and their bytes remain on the storage
     until a compaction and a clean-up of versions.

@@ -115,7 +115,7 @@ class Line(NamedTuple):
 
 @contextlib.contextmanager
 def logged_output() -> Iterator[int]:
-    """Yield a file descriptor for a child process to inherit; what it writes there is logged."""
+    """Yield a file descriptor for a child process to inherit; its output there is logged."""
     reading, writing = os.pipe()
     thread = threading.Thread(target=_follow, args=(reading,), name="lance-spark-log", daemon=True)
     thread.start()
@@ -126,7 +126,7 @@ def logged_output() -> Iterator[int]:
 
 
 def parsed(lines: Iterable[str]) -> Iterator[Line]:
-    """Yield lines with their levels; one without, as of a stack trace, has that of the line before."""
+    """Yield lines with their levels; a line without one, as of a stack trace, has the previous level."""
     level = logging.INFO
     for line in lines:
         found = next(filter(None, (pattern.match(line) for pattern in _LINES)), None)
@@ -376,7 +376,7 @@ def from_another_thread(call: Callable[[], object]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A running stage, and what it has read so far, from files or from another stage."""
+    """A running stage, and its reads so far, from files or from another stage."""
 
     number: int
     tasks: int

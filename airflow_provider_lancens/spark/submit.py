@@ -232,7 +232,7 @@ class Driver:
         return {}
 
     def adopt(self, name: str) -> None:
-        """Be a driver that was found, rather than one that is still to be started."""
+        """Attach to a driver that was found, instead of starting one."""
 
     def end(self) -> bool:
         """End it on its cluster; return whether that was done. Takes two minutes at most, never raises."""
@@ -461,7 +461,7 @@ class EarlierDriver:
         return self._driver.log_command
 
     def find(self) -> str | None:
-        """Return the name of one that is running; None if there is none.
+        """Return the name of a running driver; None if there is none.
 
         Raises:
             ClusterError: the cluster did not answer.
@@ -493,7 +493,7 @@ class EarlierDriver:
         return state == "succeeded"
 
     def kill(self) -> None:
-        """End it, also one that an interrupted search has not found yet; also from a signal handler."""
+        """End the driver, even if an interrupted search has not found it yet; also from a signal handler."""
         if self._killed:
             return
         try:

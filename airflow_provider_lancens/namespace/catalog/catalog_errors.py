@@ -84,7 +84,7 @@ def unsupported(
 def catalog_error(
     error: BaseException, operation: str, impl: str, secrets: Collection[str] = (), address: str = ""
 ) -> spec_errors.LanceNamespaceError:
-    """Return the specification's error for what an implementation raised.
+    """Return the specification's error for an error that an implementation raised.
 
     Args:
         error: what it raised.
@@ -132,7 +132,7 @@ def _names(error: BaseException | None) -> Iterator[str]:
 
 
 def cause_of(error: BaseException, secrets: Collection[str]) -> BaseException | None:
-    """Return what is chained to a converted error: nothing that repeats it, or that contains a secret."""
+    """Return the cause to chain to a converted error: None if it repeats the error or contains a secret."""
     if isinstance(error, spec_errors.LanceNamespaceError):
         return None
     return shareable_cause(error, secrets)

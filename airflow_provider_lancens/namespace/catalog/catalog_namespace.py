@@ -396,7 +396,7 @@ class CatalogNamespace(LanceNamespace):
         return purge.plan(str(described.location), described.storage_options or {})
 
     def plan_drop_namespace(self, request: AnyRequest) -> NoReturn:
-        """Refuse: a catalog may hold what this package can't list, so there is no plan.
+        """Refuse: a catalog may contain objects that this package can't list, so there is no plan.
 
         Raises:
             UnsupportedOperationError: (0) always.

@@ -14,7 +14,7 @@ from airflow_provider_lancens.namespace.requests import database_id
 
 
 class HiveNamespace(MetastoreNamespace):
-    """Base class: what a Hive Metastore has besides Lance tables."""
+    """Base class, with the features of a Hive Metastore beyond Lance tables."""
 
     def __init__(
         self, metastore: HiveMetastore, storage: StorageConfig, properties: Mapping[str, str]

@@ -133,7 +133,7 @@ class CatalogRequests(NamespaceCore):
     def drop_planned_namespace(
         self, plan: CascadePlan, foreign_tables: Collection[str] = ()
     ) -> models.DropNamespaceResponse:
-        """Drop what a plan of `plan_drop_namespace` contains, and nothing else, without deleting files.
+        """Drop exactly what a plan of `plan_drop_namespace` contains, without deleting files.
 
         Args:
             plan: the plan. Tables of it that are gone meanwhile count as dropped.

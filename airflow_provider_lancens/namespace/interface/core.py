@@ -27,7 +27,7 @@ class NamespaceCore(LanceNamespace):
     _kind: ClassVar[str]
 
     def __init__(self, metastore: Metastore, config: StorageConfig, properties: Mapping[str, str]) -> None:
-        """Take what a subclass parsed from its properties; no connection is opened."""
+        """Store the values that a subclass parsed from its properties; no connection is opened."""
         self._metastore = metastore
         self._config = config
         self._properties = {**properties, "root": config.root}

@@ -43,7 +43,7 @@ class ForeignTables:
 
 @dataclass(frozen=True, slots=True)
 class PlannedTable:
-    """Table of a plan, and what must not have changed when the plan is executed."""
+    """Table of a plan, with its state, which must not have changed when the plan is executed."""
 
     id: TableId
     is_lance: bool

@@ -46,7 +46,7 @@ class Clones:
 def clone_at(
     table: str, location: str, storage_options: Mapping[str, str], source: ResolvedLocation
 ) -> Clone | None:
-    """Return what the newest version of a table refers to in a source; None if that is nothing.
+    """Return the files of a source that the newest version of a table refers to; None if there are none.
 
     Reads the newest manifest; of a table that refers to the source, also the descriptions of its indices.
 

@@ -235,7 +235,7 @@ def is_of_index(path: str) -> bool:
 
 
 def is_among(path: str, paths: Collection[str]) -> bool:
-    """Return whether a file is one of those that a version refers to.
+    """Return whether a version refers to a file.
 
     Args:
         path: of the file.

@@ -35,7 +35,7 @@ def one_of(candidates: Collection[object]) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class CandidateWrites:
-    """The writes that a task may be making, by what its function reads."""
+    """Possible writes of a task, by the changes that its function reads."""
 
     target: ResolvedTable
     requests: Mapping[Reading, WriteRequest]
@@ -61,7 +61,7 @@ class CandidateWrites:
         return cls(target, requests, begun)
 
     def made_before(self) -> tuple[WriteResult, Reading] | None:
-        """Return the result of an earlier run that has made one of them, with what it read."""
+        """Return the result of an earlier run that has committed one of them, with its inputs."""
         from airflow_provider_lancens.spark.write.write_rows import made_before
 
         for reading, write in self.begun.items():

@@ -33,7 +33,7 @@ class CountedWrites:
     _is_compared: bool = False
 
     def next_key(self, task_key: str) -> str:
-        """Return the key of the next write: of one that failed and is repeated, the same again.
+        """Return the key of the next write; a failed write that is repeated keeps its key.
 
         Raises:
             AirflowFailException: an earlier write was another one than the number says.
@@ -62,7 +62,7 @@ class CountedWrites:
         return fingerprint_of(read, *conditions(texts), *known)
 
     def begin(self, target: ResolvedTable, request: WriteRequest) -> WriteContext:
-        """Begin a write: look up its key, and whether what is found there is this write.
+        """Begin a write: look up its key, and check whether a commit under it is this write.
 
         Raises:
             AirflowFailException: it is another one, or that can't be known and other writes were made before.

@@ -36,7 +36,7 @@ class IngestSource(Protocol):
         """Return it with the versions of its tables looked up, where only their identifiers are given."""
 
     def readings(self) -> Sequence[Reading]:
-        """Return what it may read, as far as the key and the fingerprint depend on that."""
+        """Return its possible reads, as far as the key and the fingerprint depend on them."""
 
     def fingerprint(self, target: ResolvedTable, reading: Reading) -> str | None:
         """Return text that differs if the content to write differs; None if it can't be determined."""
@@ -54,7 +54,7 @@ class IngestSource(Protocol):
         """Return the start of each range of changes that was read."""
 
     def derived_columns(self, rows: Any) -> Mapping[str, DerivedColumn]:
-        """Return where the columns of rows that were written come from, as far as it is known."""
+        """Return the origins of the written columns, as far as they are known."""
 
 
 @dataclass(slots=True)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def driver_identity(job: Job, context: Context) -> str:
-    """Return what the drivers of a task instance have in common in all its tries, while its job is the same.
+    """Return the identity of a task instance's drivers, the same in all its tries of one job.
 
     It is shown on the cluster, and depends on no secret property of the namespace and no argument with the
     name of a secret, which may change between tries. A task that is cleared to write again has another

@@ -96,7 +96,7 @@ class LanceSparkOperator(LanceOperator):
             yield used.enter_context(self.opened(context, session))
 
     def submit(self, deployment: SparkDeployment, job: Job, context: Context) -> WriteResult:
-        """Run a job by spark-submit, or wait for the driver of an earlier try; return what it committed.
+        """Run a job by spark-submit, or wait for the driver of an earlier try; return the commit's result.
 
         Raises:
             AirflowFailException: the job can't be submitted.

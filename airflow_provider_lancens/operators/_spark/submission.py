@@ -69,7 +69,7 @@ def make_job(
 
 
 def run_job(job: Job, hook: LanceHook, submission: Submission, log: Any) -> WriteResult:
-    """Wait for a submitted job, and return what it committed.
+    """Wait for a submitted job, and return the result of its commit.
 
     Raises:
         LanceRetryableError: spark-submit or the driver failed; the message contains the last lines of output,
@@ -109,7 +109,7 @@ def result_of(job: Job, hook: LanceHook, started: float) -> WriteResult:
 
 
 def committed_by(job: Job, hook: LanceHook, started: float) -> WriteResult | None:
-    """Return what was committed under a job's key, see `result_of`; None if nothing was."""
+    """Return the result of the commit under a job's key, see `result_of`; None if there is none."""
     return _committed(job, hook, started)[0]
 
 

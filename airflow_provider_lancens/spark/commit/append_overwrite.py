@@ -54,7 +54,7 @@ class AppendCommit(TableChange):
 
 
 class CreateCommit(TableChange):
-    """Create the dataset; one that another writer created is never replaced."""
+    """Create the dataset; a dataset that another writer created is never replaced."""
 
     __slots__ = ()
     KIND = OVERWRITE

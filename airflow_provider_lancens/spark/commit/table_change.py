@@ -66,7 +66,7 @@ class TableChange(ABC):
 
     @property
     def kind(self) -> str:
-        """What it does, as its commit says, for a rerun that is to replace it."""
+        """Its kind, as recorded in its commit, for a rerun that replaces it."""
         return self.KIND
 
     @abstractmethod
@@ -160,7 +160,7 @@ class TableChange(ABC):
 
 @dataclass(frozen=True, slots=True)
 class RowDeletions:
-    """Fragments without some of their rows, and those that have no row left."""
+    """Fragments without some of their rows, and fragments that have no rows left."""
 
     updated: list[FragmentMetadata]
     removed: list[int]

@@ -451,7 +451,7 @@ class ColumnFile:
         return fragment is not None and files_of(fragment, self.depends_on) == self.sources
 
     def applied_to(self, fragment: FragmentMetadata, ids: Sequence[int]) -> FragmentMetadata:
-        """Return the fragment with this file in place of what it had of the column.
+        """Return the fragment with this file in place of its former values of the column.
 
         Args:
             fragment: the fragment at the newest version, whose deleted rows stay deleted.

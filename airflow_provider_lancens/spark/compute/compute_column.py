@@ -111,7 +111,7 @@ def counts_of(files: Sequence[ColumnFile]) -> Counts:
 
 
 def commit_columns(target: ResolvedTable, lease: WriteLease, update: ColumnUpdate) -> int | None:
-    """Commit what others have left of an update, as exactly one version.
+    """Commit the part of an update that commits of others don't replace, as exactly one version.
 
     Returns:
         The version; None if nothing is left. `ColumnUpdate.applied` has what it contains.
@@ -215,7 +215,7 @@ class ColumnRun:
             self.latest = self.target.open_latest() or self.latest
 
     def commit(self, files: Collection[ColumnFile]) -> bool:
-        """Commit finished files; return whether all of them, and not only those that others have left."""
+        """Commit finished files; return whether all could be committed, despite commits of others."""
         layout, base = self.request.layout, self.latest
         update = ColumnUpdate(
             table=str(self.target.id),

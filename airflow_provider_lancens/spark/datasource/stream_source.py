@@ -60,7 +60,7 @@ class LanceStreamReader(DataSourceStreamReader):
     """Reads the rows that a table gains. Spark keeps one for a query, and pickles others for its tasks."""
 
     def __init__(self, namespace: NamespaceSpec, config: StreamReadConfig, schema: StructType) -> None:
-        """Take what the DataFrame was created with; the table is opened when the driver asks for an offset.
+        """Store the DataFrame's arguments; the table is opened when the driver asks for an offset.
 
         Args:
             namespace: the namespace of the table.
@@ -101,7 +101,7 @@ class LanceStreamReader(DataSourceStreamReader):
         self._resources.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the configuration alone: what is open belongs to the driver."""
+        """Pickle only the configuration: open objects belong to the driver."""
         return type(self), (self.namespace, self.config, self.schema)
 
     def _advanced(self, start: StreamOffset, max_rows: int | None) -> StreamOffset:
@@ -148,7 +148,7 @@ class UnlimitedStreamReader(LanceStreamReader):
 
 
 def stream_schema(namespace: NamespaceSpec, config: StreamReadConfig) -> StructType:
-    """Return the columns of a stream: those of the newest version.
+    """Return the columns of a stream, which are the newest version's.
 
     Raises:
         LanceNamespaceError: see `Table.read`.

@@ -125,7 +125,7 @@ class Lineage:
         )
 
     def onto(self, below: Lineage, point: CommittedVersion) -> Self:
-        """Return this with what the segment at a point below has."""
+        """Return this lineage extended by the segment at a point below."""
         return replace(
             self,
             since=below.since,
@@ -249,7 +249,7 @@ class LineageSegments:
         return point
 
     def resolved(self, lineage: Lineage) -> Lineage:
-        """Return a lineage with what the newest segment below has; what is below a lost one is unknown."""
+        """Return a lineage extended by the newest segment below; lineage below a lost segment is unknown."""
         proven = [point for point in self.listed if lineage.id_at(point.version) == point.id]
         stated = [] if lineage.segment is None else [lineage.segment]
         found: list[tuple[Lineage, CommittedVersion]] = []

@@ -117,7 +117,7 @@ def unconfirm(files: TableFiles, record: KeyRecord) -> None:
 
 
 def vouch(files: TableFiles, record: KeyRecord, newest: CommittedVersion) -> None:
-    """Record that the rows of an attempt are in a version, as a user says."""
+    """Record that the rows of an attempt are in a version, as a user has confirmed."""
     files.put(_vouching(record.path, newest), b"")
 
 

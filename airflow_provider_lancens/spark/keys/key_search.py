@@ -96,7 +96,7 @@ class TableHistory:
         return self._is_at(point)
 
     def has_rows(self, record: KeyRecord) -> bool | None:
-        """Return whether what an attempt wrote is in the table; None if that isn't known.
+        """Return whether the rows of an attempt are in the table; None if that isn't known.
 
         True even if the rows were changed later; False if a Restore of an older version removed them.
         """
@@ -111,7 +111,7 @@ class TableHistory:
 
     @property
     def newest(self) -> CommittedVersion | None:
-        """The latest version; None if it can't be told from others of this number."""
+        """The latest version; None if it can't be distinguished from others of this number."""
         one = self.lineage.id_at(self.lineage.version)
         return None if one is None else CommittedVersion(self.lineage.version, one)
 
@@ -230,7 +230,7 @@ class RecordSearch:
                 yield self._described(record)
 
     def vouch(self) -> bool:
-        """Record that the rows are in the table, as a user says, if the attempts don't show it.
+        """Record that the rows are in the table, as a user has confirmed, if the attempts don't show it.
 
         Returns:
             Whether there was such an attempt.

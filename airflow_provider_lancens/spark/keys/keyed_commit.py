@@ -85,7 +85,7 @@ def key_of(transaction: Transaction) -> str | None:
 
 
 def operation_of(transaction: Transaction) -> str:
-    """Return what a transaction did, as a result says it; of other clients, as far as Lance says it."""
+    """Return the operation of a transaction, as in a result; of other clients, as far as it is known."""
     kind = (transaction.transaction_properties or {}).get(_KIND, "").partition("/")[0]
     name = type(transaction.operation).__name__
     return _OPERATIONS.get(kind) or _LANCE_OPERATIONS.get(name) or name.lower()
@@ -133,7 +133,7 @@ class KeyedCommit:
 
     @property
     def operation(self) -> str:
-        """What it did, as a result says it; ``write`` if that isn't known."""
+        """Its operation, as in a result; ``write`` if it isn't known."""
         return _OPERATIONS.get(self.kind.partition("/")[0], "write")
 
     def result(

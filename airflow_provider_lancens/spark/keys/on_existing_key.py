@@ -35,7 +35,7 @@ REPEATING = frozenset({"redo", "write_again"})
 
 @dataclass(frozen=True, slots=True)
 class KeyedWrite:
-    """What identifies a write, and what it does about other commits under its key. Picklable."""
+    """The identity of a write, with its policy for other commits under its key. Picklable."""
 
     key: str
     fingerprint: str = ""
@@ -65,7 +65,7 @@ class KeyedWrite:
 
 @dataclass(frozen=True, slots=True)
 class KeyLookup:
-    """A table, and what its history contains under the key of a write that begins now."""
+    """A table, and the commits in its history under the key of a write that begins now."""
 
     target: ResolvedTable
     identity: WriteIdentity
@@ -105,7 +105,7 @@ def look_up(
     replaces_rows: bool = True,
     opened: LanceDataset | None = None,
 ) -> KeyLookup:
-    """Look up what a table contains under the key of a write that begins now.
+    """Look up the commits of a table under the key of a write that begins now.
 
     Args:
         target: the table.

@@ -89,7 +89,7 @@ def planned_compaction(
     options: CompactionOptions | None = None,
     thresholds: Thresholds | None = None,
 ) -> CompactionResult:
-    """Return what a compaction would rewrite, by the metadata; see `compact_table` for the arguments."""
+    """Return the planned compaction, by the metadata; see `compact_table` for the arguments."""
     started, options = time.monotonic(), options or CompactionOptions()
     with table_state(namespace, table) as state:
         if thresholds is not None and thresholds.limit_compaction:

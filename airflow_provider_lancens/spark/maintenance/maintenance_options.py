@@ -185,7 +185,7 @@ def check_thresholds(given: Mapping[str, Any]) -> None:
 
 
 def check_retention(older_than: object, keep_versions: object, **ages: object) -> None:
-    """Check what a clean-up keeps; None as one of the further ages sets none.
+    """Check the retention arguments of a clean-up; None for one of the further ages means no limit.
 
     Raises:
         ValueError: a value is invalid; the message names it.

@@ -214,12 +214,12 @@ class ParallelTasks(Generic[Answer]):
         self._running.add(self._pool.submit(inherits(run)))
 
     def finished(self, timeout: float) -> list[Future[Answer]]:
-        """Wait for pieces to finish; return those that have, which may be none after so many seconds."""
+        """Wait for tasks to finish; return the finished ones, possibly none after the timeout."""
         done, self._running = wait(self._running, timeout, FIRST_COMPLETED)
         return list(done)
 
 
 def tasks_at_once(session: SparkSession) -> int:
-    """Return how many tasks the session can run at the same time, as far as it says."""
+    """Return how many tasks the session can run at the same time, as far as it is known."""
     context = None if is_remote(session) else session.sparkContext
     return _REMOTE_TASKS if context is None else int(context.defaultParallelism)

@@ -202,7 +202,7 @@ class Restoration(TableChange):
     version: int
 
     def apply_to(self, latest: LanceDataset | None) -> CommitStep:
-        """See `TableChange.apply_to`: what others commit meanwhile would be undone."""
+        """See `TableChange.apply_to`: commits of others meanwhile would be undone."""
         from lance import LanceOperation
 
         if latest is None:

@@ -236,7 +236,7 @@ class MaintainedTable:
 
     @contextlib.contextmanager
     def committing(self, operation: str) -> Iterator[None]:
-        """Convert Lance's errors of a commit to the specification's errors, and tell an observer of it.
+        """Convert Lance's errors of a commit to the specification's errors, and report it to an observer.
 
         Args:
             operation: what is committed, as a result says it.
@@ -425,7 +425,7 @@ class TableState:
         return str(self.target.id)
 
     def fragmentation(self, options: CompactionOptions) -> Fragmentation:
-        """Return what a compaction would do, by the manifest alone."""
+        """Return the effect of a compaction, by the manifest alone."""
         return self._planned(options, self._counts(options))
 
     def _planned(self, options: CompactionOptions, counts: DatasetStats) -> Fragmentation:
