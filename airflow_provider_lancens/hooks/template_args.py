@@ -227,10 +227,10 @@ class GivenArguments(BaseOperator):
         super()._do_render_template_fields(parent, names, context, jinja_env, seen_oids)
         given: dict[str, Collection[Any]] = {}
         for name, value in before.items():
-            if is_template(value):
+            if is_template(value) or callable(value):  # Airflow calls a function for the value of a field
                 given[name] = ()
                 if getattr(self, name) is value:  # Airflow before 3.3 keeps a template that comes out empty
-                    setattr(self, name, self.render_template(value, context, jinja_env))
+                    setattr(self, name, self.render_template(value, context, jinja_env, seen_oids))
             elif name in self.checked_by_key and isinstance(value, Mapping):
                 given[name] = [key for key, one in value.items() if is_template(one)]
         if parent is self:
@@ -240,7 +240,7 @@ class GivenArguments(BaseOperator):
         """Check the arguments, after Airflow has stored them for its page of rendered templates.
 
         Raises:
-            AirflowFailException: one is given by a template, and empty.
+            AirflowFailException: one is given by a template or by the item of a mapped task, and empty.
         """
         super().pre_execute(context)
         for name, keys in (self._given or {}).items():
@@ -250,8 +250,29 @@ class GivenArguments(BaseOperator):
                 raise AirflowFailException(
                     f"{name}: it is given by a template or by another task, but came out empty; the task "
                     "that it is taken from has returned nothing, as if it was marked as success or skipped. "
-                    "Clear that task: if it has committed before, it finds that commit and returns its "
-                    f"version. If there is to be no {name}, leave it out"
+                    f"{_clear_or_leave_out(name)}"
+                )
+        self._check_item(context)
+
+    def _check_item(self, context: Context) -> None:
+        """Refuse arguments that the item of a mapped task gives, and that are empty."""
+        from airflow_provider_lancens.hooks.mapped_tasks import arguments_of_item, map_index
+
+        index = map_index(context)
+        empty = [
+            name
+            for name in self.template_fields
+            if name not in self.may_be_empty and _is_empty(getattr(self, name, None))
+        ]
+        if index is None or not empty:
+            return
+        given = arguments_of_item(self, context)
+        for name in empty:
+            if name in given:
+                raise AirflowFailException(
+                    f"{name}: item {index}, which the task is mapped over, gives it as "
+                    f"{getattr(self, name)!r}, as if the task that it is taken from was marked as success or "
+                    f"skipped. {_clear_or_leave_out(name)} of the item, which expand_kwargs allows"
                 )
 
 
@@ -269,9 +290,15 @@ def refuse_empty(names: Collection[str], given: Mapping[str, Any]) -> None:
         if name in given and _is_empty(given[name]):
             raise AirflowFailException(
                 f"{name}={given[name]!r}: it is passed, but empty, as a value is of a task that was "
-                "marked as success or skipped. Clear that task: if it has committed before, it finds "
-                f"that commit and returns its version. If there is to be no {name}, leave it out"
+                f"marked as success or skipped. {_clear_or_leave_out(name)}"
             )
+
+
+def _clear_or_leave_out(name: str) -> str:
+    return (
+        "Clear that task: if it has committed before, it finds that commit and returns its version. If there "
+        f"is to be no {name}, leave it out"
+    )
 
 
 def _parse_identifier(argument: str, text: str, parse: Callable[[str], _Id], form: str) -> _Id:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
+from airflow_provider_lancens.hooks.mapped_tasks import expand_input, map_index
 from airflow_provider_lancens.spark.results import RestoreResult, StreamResult
 
 if TYPE_CHECKING:
@@ -51,9 +52,8 @@ def mapped_item(context: Context) -> str | None:
         AirflowFailException: the item has a value that isn't the same text in every process.
         ItemNotToldError: the context doesn't have what the task is mapped over.
     """
-    instance = context["ti"]
-    index = instance.map_index
-    if index is None or index < 0:
+    index = map_index(context)
+    if index is None:
         return None
     try:
         items = _items(context, index)
@@ -81,8 +81,7 @@ def _refusal(reason: str, kind: type[AirflowFailException] = AirflowFailExceptio
 
 def _items(context: Context, index: int) -> list[str]:
     """Return the items up to the one with this index, as canonical text."""
-    given = _expand_input(context)
-    value = getattr(given, "value", None)
+    value = getattr(expand_input(context.get("task")), "value", None)
     if isinstance(value, Mapping):  # expand(a=..., b=...): the product of the lists, the last varies fastest
         lists = {name: _listed(one, context) for name, one in value.items()}
         product = itertools.islice(itertools.product(*lists.values()), index + 1)
@@ -94,21 +93,6 @@ def _items(context: Context, index: int) -> list[str]:
     if len(found) != index + 1:
         raise _refusal("Airflow doesn't tell what it was given", ItemNotToldError)
     return [json.dumps(_plain(one), sort_keys=True) for one in found]
-
-
-def _expand_input(context: Context) -> Any:
-    """Return what ``expand`` or ``expand_kwargs`` was called with, on the task or on its task group."""
-    task: Any = context.get("task")
-    if task is None:
-        return None
-    dag = getattr(task, "dag", None)
-    # While a mapped task runs, its context has the operator for its item; the DAG has the mapped one.
-    declared = dag.get_task(task.task_id) if dag is not None and dag.has_task(task.task_id) else task
-    if hasattr(declared, "_get_specified_expand_input"):
-        return declared._get_specified_expand_input()
-    closest = getattr(declared, "get_closest_mapped_task_group", None)
-    group = closest() if closest is not None else None
-    return getattr(group, "_expand_input", None)
 
 
 def _resolved(value: Any, context: Context) -> Any:

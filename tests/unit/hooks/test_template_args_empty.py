@@ -1,7 +1,8 @@
 """Arguments that are given by templates, and come out empty."""
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,8 +16,11 @@ from airflow_provider_lancens.operators import (
     LanceAlterTableOperator,
     LanceAppendOperator,
     LanceCreateIndexOperator,
+    LanceMaintainOperator,
+    LanceOverwriteOperator,
     LanceReleaseOperator,
 )
+from airflow_provider_lancens.operators.decorator import lance_spark_task
 from airflow_provider_lancens.sensors import LanceTableVersionSensor
 
 REQUIRED: dict[str, Any] = {
@@ -139,6 +143,113 @@ def test_an_argument_of_a_mapped_task_that_came_out_empty_is_refused() -> None:
     task._do_render_template_fields(task, tasks.template_fields, context, tasks.get_template_env(), set())
 
     with pytest.raises(AirflowFailException, match=r"^key: "):
+        task.pre_execute({})
+
+
+def overwrites(**given: Any) -> Any:
+    return LanceOverwriteOperator.partial(task_id="task", table="db$t", source=lambda spark: None, **given)
+
+
+def waits(**given: Any) -> Any:
+    return LanceTableVersionSensor.partial(task_id="task", table="db$t", **given)
+
+
+def item_of(expand: Callable[[], Any], index: int, listing: Any = None) -> BaseOperator:
+    """Return the rendered operator of an item of a mapped task.
+
+    Args:
+        expand: maps the task.
+        index: that of the item.
+        listing: what the task `listing` returned.
+    """
+    with DAG(dag_id="dag") as dag:
+        tasks = expand()
+    pulled = {"xcom_pull": lambda **arguments: listing, "_upstream_map_indexes": {}}
+    context: Any = {
+        "ti": SimpleNamespace(map_index=index, **pulled),
+        "dag": dag,
+        "dag_run": SimpleNamespace(conf={}),
+        "params": {},
+        "none": None,
+    }
+    tasks.render_template_fields(context)
+    task: BaseOperator = context["task"]
+    task.pre_execute(context)
+    return task
+
+
+def listed() -> Any:
+    return BaseOperator(task_id="listing").output
+
+
+@pytest.mark.parametrize(
+    ("expand", "argument"),
+    [
+        (lambda: overwrites().expand(where=["day = 1", None]), "where"),
+        (lambda: overwrites().expand(key=["a", ""]), "key"),
+        (lambda: overwrites().expand(where=["day = 1", "{{ none }}"]), "where"),
+        (lambda: overwrites().expand_kwargs([{"where": "day = 1"}, {"where": None}]), "where"),
+        (lambda: overwrites().expand(key=["a"], where=["day = 1", None]), "where"),
+        (lambda: waits().expand(after_version=[3, None]), "after_version"),
+        (lambda: waits().expand_kwargs([{"min_version": 3}, {"min_version": None}]), "min_version"),
+        (
+            lambda: LanceReleaseOperator.partial(
+                task_id="task", release_set="db$r", tables={"db$t": 1}
+            ).expand(expected_version=[3, None]),
+            "expected_version",
+        ),
+    ],
+)
+def test_an_argument_that_an_item_of_a_mapped_task_gives_and_is_empty_is_refused(
+    expand: Callable[[], Any], argument: str
+) -> None:
+    item_of(expand, 0)
+    with pytest.raises(AirflowFailException, match=rf"^{argument}: .* marked as success .* Clear that task"):
+        item_of(expand, 1)
+
+
+@pytest.mark.parametrize("value", [None, ""])
+def test_an_empty_item_of_a_list_that_another_task_returned_is_refused(value: Any) -> None:
+    said = r"^key: item 1, which the task is mapped over, gives"
+
+    with pytest.raises(AirflowFailException, match=said):
+        item_of(lambda: overwrites().expand(key=listed()), 1, ["a", value])
+    with pytest.raises(AirflowFailException, match=said):
+        item_of(lambda: overwrites().expand_kwargs(listed()), 1, [{"key": "a"}, {"key": value}])
+
+
+def test_an_item_of_a_mapped_task_may_leave_arguments_out() -> None:
+    task = item_of(lambda: overwrites().expand_kwargs([{"where": "day = 1"}, {"key": "all"}]), 1)
+    assert vars(task)["where"] is None
+    item_of(lambda: overwrites(where=None).expand(key=["a", "b"]), 1)
+
+
+def test_a_threshold_of_an_item_of_a_mapped_task_may_be_empty() -> None:
+    def expand() -> Any:
+        partial = LanceMaintainOperator.partial(task_id="task", table="db$t")
+        return partial.expand(max_deleted_share=[0.2, None])
+
+    assert vars(item_of(expand, 1))["max_deleted_share"] is None
+
+
+def test_the_arguments_of_a_mapped_function_may_be_empty() -> None:
+    def load(lake: Any, spark_conn_id: Any) -> None:
+        pass
+
+    task: Any = lance_spark_task(load)
+    item_of(lambda: task.expand(spark_conn_id=["a", None]).operator, 1)
+
+
+def test_what_another_task_returned_for_an_item_is_not_rendered() -> None:
+    task = item_of(lambda: overwrites().expand(where=listed()), 0, ["day = '{{ none }}'"])
+
+    assert vars(task)["where"] == "day = '{{ none }}'"
+
+
+def test_a_field_that_a_function_leaves_empty_is_refused() -> None:
+    task = rendered(LanceReleaseOperator, {"key": lambda context, jinja_env: None})
+
+    with pytest.raises(AirflowFailException, match=r"^key: it is given by a template"):
         task.pre_execute({})
 
 

@@ -1,0 +1,56 @@
+"""What a mapped task, or its mapped task group, was given by ``expand`` or ``expand_kwargs``."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+def map_index(context: Mapping[str, Any] | Context) -> int | None:
+    """Return the index of a mapped task's item; None if the task isn't mapped."""
+    index: int | None = getattr(context.get("ti"), "map_index", None)
+    return None if index is None or index < 0 else index
+
+
+def expand_input(task: Any) -> Any:
+    """Return what ``expand`` or ``expand_kwargs`` was called with, on the task or on its task group.
+
+    Args:
+        task: the task of a context.
+    """
+    declared = _declared(task)
+    if hasattr(declared, "_get_specified_expand_input"):
+        return declared._get_specified_expand_input()
+    closest = getattr(declared, "get_closest_mapped_task_group", None)
+    group = closest() if closest is not None else None
+    return getattr(group, "_expand_input", None)
+
+
+def arguments_of_item(task: Any, context: Context) -> Collection[str]:
+    """Return the names of an operator's arguments that the item of the running task gives.
+
+    A task group's item isn't meant, whose values tasks take as templates; nor are the arguments of a
+    function.
+
+    Args:
+        task: the task of a context.
+        context: the running task's context; an item of another task's XCom is pulled again.
+    """
+    declared = _declared(task)
+    if not hasattr(declared, "_get_specified_expand_input") or hasattr(declared, "op_kwargs_expand_input"):
+        return ()
+    given = declared._get_specified_expand_input()
+    if isinstance(given.value, Mapping):  # expand(a=..., b=...): each item gives all of them
+        return given.value.keys()
+    item, _ = given.resolve(context)  # expand_kwargs([...])
+    names: Collection[str] = item.keys()
+    return names
+
+
+def _declared(task: Any) -> Any:
+    # While a mapped task runs, its context has the operator for its item; the DAG has the mapped one.
+    dag = getattr(task, "dag", None)
+    return dag.get_task(task.task_id) if dag is not None and dag.has_task(task.task_id) else task
