@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ def expand_input(task: Any) -> Any:
     return getattr(group, "_expand_input", None)
 
 
-def arguments_of_item(task: Any, context: Context) -> Collection[str]:
-    """Return the names of an operator's arguments that the item of the running task gives.
+def arguments_of_item(task: Any, context: Context) -> Mapping[str, Any]:
+    """Return the arguments of an operator that the item of the running task gives, before rendering.
 
     A task group's item isn't meant, whose values tasks take as templates; nor are the arguments of a
     function.
@@ -41,13 +41,10 @@ def arguments_of_item(task: Any, context: Context) -> Collection[str]:
     """
     declared = _declared(task)
     if not hasattr(declared, "_get_specified_expand_input") or hasattr(declared, "op_kwargs_expand_input"):
-        return ()
-    given = declared._get_specified_expand_input()
-    if isinstance(given.value, Mapping):  # expand(a=..., b=...): each item gives all of them
-        return given.value.keys()
-    item, _ = given.resolve(context)  # expand_kwargs([...])
-    names: Collection[str] = item.keys()
-    return names
+        return {}
+    given: Mapping[str, Any]
+    given, _ = declared._get_specified_expand_input().resolve(context)
+    return given
 
 
 def _declared(task: Any) -> Any:

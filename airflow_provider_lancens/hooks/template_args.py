@@ -214,6 +214,8 @@ class GivenArguments(BaseOperator):
     """The templated arguments that have a documented meaning if they come out empty."""
     checked_by_key: ClassVar[Collection[str]] = ()
     """The templated arguments of which each value of a mapping is checked."""
+    checked_if_mapped: ClassVar[Collection[str]] = ()
+    """The other arguments whose default an item of a mapped task gets only if it leaves them out."""
 
     _given: Mapping[str, Collection[Any]] | None = None
     """The arguments that were templates, or the keys of a mapping whose values were."""
@@ -259,20 +261,17 @@ class GivenArguments(BaseOperator):
         from airflow_provider_lancens.hooks.mapped_tasks import arguments_of_item, map_index
 
         index = map_index(context)
-        empty = [
-            name
-            for name in self.template_fields
-            if name not in self.may_be_empty and _is_empty(getattr(self, name, None))
-        ]
-        if index is None or not empty:
+        empty = [name for name in self.template_fields if _is_empty(getattr(self, name, None))]
+        checked = [*(name for name in empty if name not in self.may_be_empty), *self.checked_if_mapped]
+        if index is None or not checked:
             return
         given = arguments_of_item(self, context)
-        for name in empty:
-            if name in given:
+        for name in checked:
+            if name in given and _is_empty(given[name]):
                 raise AirflowFailException(
-                    f"{name}: item {index}, which the task is mapped over, gives it as "
-                    f"{getattr(self, name)!r}, as if the task that it is taken from was marked as success or "
-                    f"skipped. {_clear_or_leave_out(name)} of the item, which expand_kwargs allows"
+                    f"{name}: item {index}, which the task is mapped over, gives it as {given[name]!r}, as "
+                    "if the task that it is taken from was marked as success or skipped. "
+                    f"{_clear_or_leave_out(name)} of the item, which expand_kwargs allows"
                 )
 
 

@@ -299,6 +299,7 @@ class LanceOverwriteOperator(LanceWriteOperator):
 
     template_fields: Sequence[str] = (*LanceWriteOperator.template_fields, "where")
     template_fields_renderers = {**LanceWriteOperator.template_fields_renderers, "where": "sql"}
+    checked_if_mapped = ("on",)
 
     def __init__(
         self,
@@ -343,6 +344,7 @@ class LanceUpsertOperator(LanceWriteOperator):
 
     template_fields: Sequence[str] = (*LanceWriteOperator.template_fields, "delete_when")
     template_fields_renderers = {**LanceWriteOperator.template_fields_renderers, "delete_when": "sql"}
+    checked_if_mapped = ("sequence_by", "update_columns")
 
     def __init__(
         self,

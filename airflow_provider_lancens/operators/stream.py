@@ -67,6 +67,7 @@ class LanceStreamOperator(LanceSparkOperator):
         *LanceSparkOperator.template_fields,
     )
     template_fields_renderers = {"op_kwargs": "json", **LanceSparkOperator.template_fields_renderers}
+    checked_if_mapped = ("on", "sequence_by", "delete_when", "update_columns")
     operator_extra_links = (LancePageLink(), LanceGlueTableLink())
 
     def __init__(

@@ -190,6 +190,7 @@ def listed() -> Any:
         (lambda: overwrites().expand(where=["day = 1", "{{ none }}"]), "where"),
         (lambda: overwrites().expand_kwargs([{"where": "day = 1"}, {"where": None}]), "where"),
         (lambda: overwrites().expand(key=["a"], where=["day = 1", None]), "where"),
+        (lambda: overwrites().expand_kwargs([{"on": ["day"]}, {"on": None}]), "on"),
         (lambda: waits().expand(after_version=[3, None]), "after_version"),
         (lambda: waits().expand_kwargs([{"min_version": 3}, {"min_version": None}]), "min_version"),
         (
