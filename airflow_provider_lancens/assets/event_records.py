@@ -50,13 +50,16 @@ def _merged(known: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
     older, newer = sorted((known, found), key=lambda record: record["version"])
     if newer is known and found["previous_version"] is None:
         return found  # a smaller version that follows none: the table was created again
-    # Of records of one version, a repeated event may not know what it follows.
-    previous = [older["previous_version"]]
-    if older["version"] == newer["version"]:
-        previous = [one for one in (older["previous_version"], newer["previous_version"]) if one is not None]
+    if older["version"] == newer["version"]:  # a repeated event may not know what it follows
+        known_previous = [one["previous_version"] for one in (older, newer)]
+        previous = min((one for one in known_previous if one is not None), default=None)
+    elif newer["previous_version"] is None:
+        previous = None  # the table was recreated, and its first rows are unread too
+    else:
+        previous = older["previous_version"]
     merged = {
         "table": newer["table"],
-        "previous_version": min(previous, default=None),
+        "previous_version": previous,
         "version": newer["version"],
     }
     if "partitions" in known and "partitions" in found:

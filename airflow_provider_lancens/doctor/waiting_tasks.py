@@ -120,7 +120,7 @@ def _polling(session: Session, conn_ids: Collection[str]) -> Iterator[WaitingTas
 
 def _condition(wait: Mapping[str, Any]) -> str:
     texts = {name: str(wait.get(name)) for name in _BOUNDS}
-    bounds = {name: int(text) for name, text in texts.items() if text.isdigit()}
+    bounds: dict[str, Any] = {name: int(text) for name, text in texts.items() if text.isdigit()}
     # The version that was polled last is excluded in case the table is recreated; other bounds say more.
     if len(bounds) > 1:
         bounds.pop("other_than", None)

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from airflow_provider_lancens.hooks.airflow_errors import (
-    AirflowException,
     AirflowFailException,
     LanceRetryableError,
     airflow_errors,
@@ -71,9 +70,9 @@ def pin(hook: LanceHook, table: TableId, version: int, tag: str) -> None:
         tag: name of the tag.
 
     Raises:
-        AirflowFailException: there is no such version, or the tag's name is invalid.
-        LanceRetryableError: the storage or the metastore is unavailable, or a clean-up may be removing the
-            version.
+        LanceRetryableError: the table or the version no longer exists, the storage or the metastore is
+            unavailable, or a clean-up may be removing the version.
+        AirflowFailException: the tag's name is invalid, or a permanent error, such as denied access.
     """
     from airflow_provider_lancens.namespace.storage.manifests import Manifests
     from airflow_provider_lancens.namespace.storage.version_tags import set_tag
@@ -100,13 +99,14 @@ def data_changed(hook: LanceHook, table: TableId, since: int, version: int) -> b
         True also if a clean-up removed the transactions to check: a change must not be missed.
 
     Raises:
-        LanceRetryableError: the dataset no longer exists, or the metastore or the storage is unavailable.
+        LanceRetryableError: the table or the version no longer exists, or the metastore or the storage is
+            unavailable.
         AirflowFailException: a permanent error, such as denied access.
     """
     from airflow_provider_lancens.spark.table import history
 
     attempt = f"reading the versions of table {str(table)!r} after {since}"
-    with _open_dataset(hook, table, attempt, missing=LanceRetryableError) as dataset:
+    with _open_dataset(hook, table, attempt) as dataset:
         kept = {reference["version"] for reference in dataset.version_refs()}
         if not kept.issuperset(range(since + 1, version + 1)):
             return True
@@ -124,21 +124,22 @@ def index_covers(hook: LanceHook, table: TableId, index: str, rows_of: int, vers
         version: the version of the index.
 
     Raises:
-        LanceRetryableError: the dataset no longer exists, or the metastore or the storage is unavailable.
+        LanceRetryableError: the table or the version no longer exists, or the metastore or the storage is
+            unavailable.
         AirflowFailException: a permanent error, such as denied access.
     """
     from airflow_provider_lancens.spark.table.index_coverage import covers
 
     attempt = f"reading index {index!r} of table {str(table)!r} at version {version}"
-    with _open_dataset(hook, table, attempt, missing=LanceRetryableError) as dataset:
+    with _open_dataset(hook, table, attempt) as dataset:
         return covers(dataset.checkout_version(version), index, rows_of)
 
 
 @contextmanager
-def _open_dataset(
-    hook: LanceHook, table: TableId, attempt: str, missing: type[AirflowException] = AirflowFailException
-) -> Iterator[LanceDataset]:
+def _open_dataset(hook: LanceHook, table: TableId, attempt: str) -> Iterator[LanceDataset]:
+    """Open the dataset of a table that was polled just now, so that a table that is gone is polled again."""
     import lance
+    from lance_namespace import errors
 
     from airflow_provider_lancens.namespace.lance_errors import (
         LancePanicError,
@@ -157,10 +158,18 @@ def _open_dataset(
                 dataset = lance.dataset(namespace_client=reader, table_id=list(table.parts))
                 check_links(dataset.uri)
                 yield check_bases(dataset, dataset.uri, reader.allowed_locations)
+        except (
+            errors.NamespaceNotFoundError,
+            errors.TableNotFoundError,
+            errors.TableVersionNotFoundError,
+        ) as error:
+            raise LanceRetryableError(f"{attempt}: {redact(str(error))}") from shareable_cause(error)
         except (OSError, ValueError, LancePanicError) as error:
             secrets = secret_values(hook.storage_options())
             specified = specified_error(error, f"the location of table {str(table)!r}", secrets)
             if specified is not None:
                 raise specified from None
             # Lance's error for a missing version, tag or dataset.
-            raise missing(f"{attempt}: {redact(str(error), secrets)}") from shareable_cause(error, secrets)
+            raise LanceRetryableError(f"{attempt}: {redact(str(error), secrets)}") from shareable_cause(
+                error, secrets
+            )

@@ -61,6 +61,8 @@ class VersionCondition:
 
     other_than: int | None = None
     """The version must be another one, possibly smaller, since a table may be recreated."""
+    at_location: str | None = None
+    """The location whose version `other_than` is: at another one, the table was recreated. None is any."""
 
     @property
     def last_known(self) -> int | None:
@@ -75,7 +77,7 @@ class VersionCondition:
             return False
         if self.after_version is not None and status.version <= self.after_version:
             return False
-        if self.other_than is not None and status.version == self.other_than:
+        if status.version == self.other_than and self.at_location in (None, status.location):
             return False
         return self.min_version is None or status.version >= self.min_version
 

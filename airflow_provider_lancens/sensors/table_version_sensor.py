@@ -134,6 +134,8 @@ class LanceTableVersionSensor(GivenArguments, BaseSensorOperator):
         self.deferrable = deferrable
         self._reported: set[str] = set()
         self._unanswered: set[TableId] = set()
+        self._unchecked: set[TableId] = set()
+        """Tables whose polled version meets the bounds, while a check of it failed that may succeed later."""
         self._upstream: dict[TableId, int] | None = None
         self._failure = ""
         self._last: dict[TableId, str] = {}
@@ -315,16 +317,20 @@ class LanceTableVersionSensor(GivenArguments, BaseSensorOperator):
                 result = self._retryable(self._result, wanted, statuses, context)
                 if result is not None:
                     return result
+                for awaited in wanted:
+                    if awaited not in waiting:
+                        self._note_unchecked(statuses[awaited.table])
+                waiting = wanted
         for awaited in waiting:
             self._tell(awaited, statuses[awaited.table], began)
         if self.deferrable:
-            self._defer(self._waits(waiting or wanted, statuses), deadline, limit)
+            self._defer(self._waits(waiting, statuses), deadline, limit)
         return None
 
     def _tell(self, wanted: AwaitedVersion, status: TableStatus, began: datetime | None) -> None:
         """Log what a table is waited for, once as long as nothing changes; rescheduled, once a poke."""
         table = wanted.table
-        if status.location is None and table in self._unanswered:
+        if table in self._unchecked or (status.location is None and table in self._unanswered):
             return  # that has been logged
         text = f"{status}; waiting for {wanted.condition}"
         if status.location is None and began is not None and _is_long_ago(began):
@@ -344,7 +350,7 @@ class LanceTableVersionSensor(GivenArguments, BaseSensorOperator):
     def _poll(self, wanted: Sequence[AwaitedVersion]) -> tuple[Statuses, list[AwaitedVersion]]:
         """Return the status of each table, for ``any`` of those that can be polled, and what to wait for."""
         statuses: dict[TableId, TableStatus] = {}
-        self._unanswered = set()
+        self._unanswered, self._unchecked = set(), set()
         waiting: list[AwaitedVersion] = []
         errors: dict[str, None] = {}
         for awaited in wanted:
@@ -387,19 +393,30 @@ class LanceTableVersionSensor(GivenArguments, BaseSensorOperator):
     def _is_fulfilled(self, wanted: AwaitedVersion, status: TableStatus) -> bool:
         if not wanted.condition.holds(status):
             return False
+        has_passed = self._retryable(self._checked, wanted, status)
+        if has_passed is None:
+            self._note_unchecked(status)
+        return bool(has_passed)
+
+    def _checked(self, wanted: AwaitedVersion, status: TableStatus) -> bool:
+        """Return whether a polled version that meets the bounds has changed data, and has the index."""
         if self.data_only and not wanted.is_reached_by_any_commit:
             since = wanted.data_since(status)
-            if not self._retryable(data_changed, self.hook, wanted.table, since, status.version):
+            if not data_changed(self.hook, wanted.table, since, status.version):
                 return False
         return not (index := parse_text(self.index)) or self._is_indexed(wanted, status, index)
 
     def _is_indexed(self, wanted: AwaitedVersion, status: TableStatus, index: str) -> bool:
         first = wanted.first(status)
-        if self._retryable(index_covers, self.hook, wanted.table, index, first, status.version):
+        if index_covers(self.hook, wanted.table, index, first, status.version):
             return True
         message = "Table %s: at version %d, index %r doesn't cover all rows of version %d"
         self.log.info(message, wanted.table, status.version, index, first)
         return False
+
+    def _note_unchecked(self, status: TableStatus) -> None:
+        self._unchecked.add(status.table)
+        self._last[status.table] = f"{status}; {self._failure}"
 
     def _result(
         self, wanted: Sequence[AwaitedVersion], statuses: Statuses, context: Context
@@ -429,15 +446,17 @@ class LanceTableVersionSensor(GivenArguments, BaseSensorOperator):
     def _waits(self, waiting: Sequence[AwaitedVersion], statuses: Statuses) -> list[dict[str, Any]]:
         # For "all", waiting for the first table is enough: after that, the task polls all of them again.
         worth = waiting if self.wait_for == _ANY else waiting[:1]
-        return [
-            {
-                "table": str(one.table),
-                "lance_conn_id": self.lance_conn_id,
-                **asdict(one.after(statuses[one.table])),
-                "poll_interval": self.poke_interval,
-            }
-            for one in worth
-        ]
+        return [self._wait(one, statuses[one.table]) for one in worth]
+
+    def _wait(self, awaited: AwaitedVersion, status: TableStatus) -> dict[str, Any]:
+        is_unchecked = awaited.table in self._unchecked  # the version that was polled may end the wait
+        return {
+            "table": str(awaited.table),
+            "lance_conn_id": self.lance_conn_id,
+            **asdict(awaited.condition if is_unchecked else awaited.after(status)),
+            "poll_interval": self.poke_interval,
+            "min_wait": self.poke_interval if is_unchecked else 0.0,
+        }
 
     def _defer(self, waits: list[dict[str, Any]], deadline: datetime, limit: datetime | None) -> None:
         from airflow_provider_lancens.triggers.table_version_trigger import (

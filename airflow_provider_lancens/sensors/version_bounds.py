@@ -55,7 +55,9 @@ class AwaitedVersion:
 
     def after(self, status: TableStatus) -> VersionCondition:
         """Return the condition to wait for after this status was polled and didn't end the wait."""
-        return replace(self.condition, other_than=status.version) if status.version else self.condition
+        if not status.version:
+            return self.condition
+        return replace(self.condition, other_than=status.version, at_location=status.location)
 
 
 def read_wanted(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import closing
 from dataclasses import dataclass
@@ -101,10 +101,11 @@ class Cursor:
 
     def __init__(self, store: Any, table: TableId) -> None:
         self._store = store
+        self._table = table
         self._key = ".".join(("lance_version", *table.parts))
 
-    async def read(self) -> int | None:
-        """Return the version of the last event; None if there was none or it isn't stored.
+    async def read(self) -> TableStatus | None:
+        """Return the status of the last event; None if there was none or it isn't stored.
 
         Raises:
             ValueError: several assets share the trigger, so that the store belongs to none of them.
@@ -119,41 +120,42 @@ class Cursor:
                 "treats as one trigger: give each LanceTableAdvancedTrigger a cursor= of its own, "
                 "such as its asset's name"
             ) from error
-        return None if stored is None else int(stored)
+        if not isinstance(stored, Mapping):
+            return None
+        return TableStatus(self._table, stored["location"], stored["version"])
 
-    async def write(self, version: int) -> None:
-        """Store a version; if that fails, the next restart emits it again."""
+    async def write(self, status: TableStatus) -> None:
+        """Store the status of an event; if that fails, the next restart emits it again."""
         if self._store is None:
             return
         try:
-            await self._store.aset(self._key, version)
+            await self._store.aset(self._key, {"version": status.version, "location": status.location})
         except Exception:
             # The event has been emitted. Ending the watcher here would lose the following ones.
             log.exception(
-                "Version %d was emitted, but could not be stored: a restart may emit it again", version
+                "Version %d was emitted, but could not be stored: a restart may emit it again", status.version
             )
 
 
-async def wait_for_data_change(lance_conn_id: str, table: TableId, since: int, version: int) -> bool:
-    """Return whether a version after this one changed data; failed checks are repeated until one succeeds.
+async def wait_for_data_change(lance_conn_id: str, status: TableStatus, since: int) -> bool | None:
+    """Return whether a version after a known one changed data; failed checks are repeated until one succeeds.
 
     This requires Lance's transactions, so the first such check imports Lance in a worker thread.
 
     Args:
         lance_conn_id: the Airflow connection, read again for each check.
-        table: table identifier.
+        status: the status that was polled; its version is the last one to look at.
         since: the last known version.
-        version: the last version to look at, which was polled.
 
     Returns:
         False if only compaction, indexing and configuration followed; True also if a clean-up removed the
-        transactions to check.
+        transactions to check. None if the check failed, and the table has another status since then.
     """
     while True:
         try:
             hook = await LanceHook.afor_connection(lance_conn_id)
             loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(_check_threads(), _data_changed, hook, table, since, version)
+            return await loop.run_in_executor(_check_threads(), _data_changed, hook, status, since)
         except AirflowException as error:
             # As for a poll: there is no failed task that a user would clear, so it has to recover by itself.
             log.error("%s; polling again in %d seconds", error, _PAUSE_AFTER_FAILURE)
@@ -166,6 +168,13 @@ def _check_threads() -> Executor:
     return DaemonThreads(_CHECKS_AT_ONCE, "lance-data-changes")
 
 
-def _data_changed(hook: LanceHook, table: TableId, since: int, version: int) -> bool:
+def _data_changed(hook: LanceHook, status: TableStatus, since: int) -> bool | None:
     with closing(hook):
-        return data_changed(hook, table, since, version)
+        try:
+            return data_changed(hook, status.table, since, status.version)
+        except AirflowException:
+            # The table may have been dropped, or recreated: then this check would fail forever.
+            now = hook.table_status(status.table)
+            if (now.location, now.version) != (status.location, status.version):
+                return None
+            raise

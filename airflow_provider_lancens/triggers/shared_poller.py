@@ -18,7 +18,11 @@ from functools import partial
 from weakref import WeakKeyDictionary
 
 from airflow_provider_lancens.hooks import metrics
-from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException, LanceRetryableError
+from airflow_provider_lancens.hooks.airflow_errors import (
+    AirflowFailException,
+    AirflowNotFoundException,
+    LanceRetryableError,
+)
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.table_status import TableStatus, without_numbers
@@ -241,14 +245,20 @@ class Poller:
         except Exception as error:  # noqa: BLE001 - reported only to the waits on this table
             listed = error
         del self._listings[status.table]
-        await self._notify({status.table: listed})
+        polled = self._polled.get(status.table)
+        # While it was listed, a later poll may have found the table dropped, or recreated.
+        if not isinstance(polled, TableStatus) or polled == status:
+            await self._notify({status.table: listed})
 
     async def _read_connection(self) -> LanceHook:
         """Return the hook of the connection, read again to follow a rotated secret or a moved server."""
         loop = asyncio.get_running_loop()
         self._reread_at = loop.time() + _REREAD_SECONDS
         try:
-            hook = await LanceHook.afor_connection(self.lance_conn_id)
+            try:
+                hook = await LanceHook.afor_connection(self.lance_conn_id)
+            except AirflowNotFoundException as error:  # also if a secrets backend doesn't respond
+                raise LanceRetryableError(str(error)) from error
             # In a thread: it may have to fetch temporary credentials.
             return await loop.run_in_executor(self._metastore_thread, self._opened, hook)
         except Exception as error:

@@ -23,7 +23,8 @@ class LanceTableAdvancedTrigger(BaseEventTrigger):
 
     Its event is ``{"table", "previous_version", "version"}``. Several versions between two polls result in
     one event, for the newest. ``previous_version`` is the version of the previous event, so that events cover
-    all versions; None for the first event, and for the first after the table was dropped and recreated.
+    all versions; None for the first event, and for the first after the table was dropped and recreated, or
+    moved to another location.
 
     Each version is covered by an event at least once. With Airflow 3.3's state store, the version of the last
     event is stored once that event is in Airflow's database, so that a restart continues from there, and
@@ -95,27 +96,34 @@ class LanceTableAdvancedTrigger(BaseEventTrigger):
         """Convert table events that are advances to trigger events."""
         cursor = Cursor(getattr(self, "asset_state_store", None), self.table)
         stored = await cursor.read()
-        emitted, ignored_to = (self.after_version, self.after_version) if stored is None else (stored, None)
-        known = emitted
+        location = stored.location if stored else None
+        emitted = known = stored.version if stored else self.after_version
+        ignored_to = None if stored else self.after_version
         async for change in shared_stream:
             status: TableStatus = change.status
-            if not status.version:
+            if status.denial:
+                continue  # whether it still exists isn't known
+            if not status.version or location not in (None, status.location):
                 # What follows is another table, or this one registered again.
                 emitted = known = ignored_to = None
-            elif status.version != known and (ignored_to is None or status.version > ignored_to):
-                counts, known = await self._counts(status, known), status.version
+            location = status.location
+            if status.version and status.version != known and status.version > (ignored_to or 0):
+                counts = await self._counts(status, known)
+                if counts is None:
+                    continue
+                known = status.version
                 if not counts:
                     continue
                 event = _event(status, emitted)
                 emitted, ignored_to = status.version, None
-                change.on_settled = partial(cursor.write, emitted)
+                change.on_settled = partial(cursor.write, status)
                 yield event
 
-    async def _counts(self, status: TableStatus, known: int | None) -> bool:
-        """Return whether a version after a known one causes an event."""
+    async def _counts(self, status: TableStatus, known: int | None) -> bool | None:
+        """Return whether a version after a known one causes an event; None if it was dropped meanwhile."""
         if not self.data_only or known is None or status.version < known:
             return True
-        return await wait_for_data_change(self.lance_conn_id, self.table, known, status.version)
+        return await wait_for_data_change(self.lance_conn_id, status, known)
 
     async def _settled_stream(self) -> AsyncIterator[TableEvent]:
         async for change in TableEventStream(self.lance_conn_id, self.table, self.poll_interval).stream():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 from datetime import UTC, datetime
@@ -50,7 +51,9 @@ class LanceTableVersionTrigger(BaseTrigger):
         after_version: the version must be greater than this one.
         min_version: the version must be this one or greater.
         other_than: the version must be another one, greater or not.
+        at_location: the location whose version `other_than` is; None is any.
         poll_interval: seconds between two polls.
+        min_wait: seconds that the wait lasts at least, such as until a check that failed is repeated.
         until: when the wait ends, in ISO 8601; None if it doesn't.
     """
 
@@ -62,14 +65,17 @@ class LanceTableVersionTrigger(BaseTrigger):
         after_version: int | None = None,
         min_version: int | None = None,
         other_than: int | None = None,
+        at_location: str | None = None,
         poll_interval: float = 60.0,
+        min_wait: float = 0.0,
         until: str | None = None,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.table = parse_result_table(table)
         self.lance_conn_id = lance_conn_id
-        self.condition = VersionCondition(after_version, min_version, other_than)
+        self.condition = VersionCondition(after_version, min_version, other_than, at_location)
         self.poll_interval = poll_interval
+        self.min_wait = min_wait
         self.until = until
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
@@ -82,14 +88,16 @@ class LanceTableVersionTrigger(BaseTrigger):
                 "after_version": self.condition.after_version,
                 "min_version": self.condition.min_version,
                 "other_than": self.condition.other_than,
+                "at_location": self.condition.at_location,
                 "poll_interval": self.poll_interval,
+                "min_wait": self.min_wait,
                 "until": self.until,
             },
         )
 
     async def run(self) -> AsyncGenerator[TriggerEvent]:
         """Poll until the version meets the conditions."""
-        earliest = asyncio.get_running_loop().time() + worker_end()
+        earliest = asyncio.get_running_loop().time() + max(worker_end(), min(self.min_wait, self._left()))
         try:
             with subscribe(self.lance_conn_id, self.table, self.poll_interval) as subscription:
                 status = await self._ended(subscription)
@@ -114,10 +122,7 @@ class LanceTableVersionTrigger(BaseTrigger):
             AirflowFailException: polling the table can never succeed.
             TimeoutError: the wait has timed out.
         """
-        left = None
-        if self.until is not None:
-            left = max(0.0, (datetime.fromisoformat(self.until) - datetime.now(UTC)).total_seconds())
-        async with asyncio.timeout(left):
+        async with asyncio.timeout(None if self.until is None else self._left()):
             watching = asyncio.ensure_future(self._warn_if_missing(subscription))
             try:
                 status = await subscription.changed()
@@ -126,6 +131,12 @@ class LanceTableVersionTrigger(BaseTrigger):
             finally:
                 watching.cancel()
             return status
+
+    def _left(self) -> float:
+        """Return the seconds until the wait times out."""
+        if self.until is None:
+            return math.inf
+        return max(0.0, (datetime.fromisoformat(self.until) - datetime.now(UTC)).total_seconds())
 
     async def _warn_if_missing(self, subscription: Subscription) -> None:
         await asyncio.sleep(MISSING_SECONDS)

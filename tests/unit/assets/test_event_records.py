@@ -49,6 +49,14 @@ def test_a_table_that_was_created_again_starts_over() -> None:
     assert (found["previous_version"], found["version"]) == (None, 2)
 
 
+def test_a_table_that_was_created_again_and_has_a_greater_version_is_read_from_its_first_row() -> None:
+    events = [advance(3, 4, watched=True), advance(None, 9, watched=True)]
+    assert of_orders(*events)["previous_version"] is None
+    assert of_orders(*reversed(events))["previous_version"] is None
+    found = of_orders(*events, advance(9, 10, watched=True))
+    assert (found["previous_version"], found["version"]) == (None, 10)
+
+
 def test_a_repeated_event_that_does_not_know_what_it_follows_takes_nothing_away() -> None:
     found = of_orders(advance(3, 4), advance(None, 4, watched=True))
     assert (found["previous_version"], found["version"]) == (3, 4)

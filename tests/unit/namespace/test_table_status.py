@@ -40,6 +40,12 @@ def test_another_version_may_be_a_smaller_one(version: int, holds: bool) -> None
     assert VersionCondition(other_than=5).holds(seen(version)) is holds
 
 
+def test_the_same_version_at_another_location_is_another_one() -> None:
+    condition = VersionCondition(other_than=5, at_location="/lake/orders")
+    assert not condition.holds(seen(5))
+    assert condition.holds(TableStatus(TableId.parse("sales$orders"), "/lake/orders-2", 5))
+
+
 def test_the_last_known_version_is_the_greatest_that_does_not_end_the_wait() -> None:
     assert VersionCondition().last_known is None
     assert VersionCondition(after_version=5, min_version=8, other_than=6).last_known == 7

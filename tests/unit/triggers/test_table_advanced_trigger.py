@@ -29,7 +29,7 @@ class Store:
 
     @property
     def version(self) -> Any:
-        return self.kept.get("lance_version.sales.orders")
+        return self.kept.get("lance_version.sales.orders", {}).get("version")
 
 
 class SharedStore(Store):
@@ -53,15 +53,19 @@ def trigger(store: Store | None = None, **arguments: Any) -> LanceTableAdvancedT
     return made
 
 
-async def stream(versions: Iterable[int | None]) -> AsyncIterator[TableEvent]:
+def status(version: int | None, location: str | None = "/lake/orders", denial: str = "") -> TableStatus:
+    return TableStatus(TableId.parse(TABLE), location, version or 0, denial=denial)
+
+
+async def stream(versions: Iterable[TableStatus | int | None]) -> AsyncIterator[TableEvent]:
     for version in versions:
-        change = TableEvent(TableStatus(TableId.parse(TABLE), "/lake/orders", version or 0))
+        change = TableEvent(version if isinstance(version, TableStatus) else status(version))
         yield change
         await change.settle()
 
 
 async def emitted(
-    watcher: LanceTableAdvancedTrigger, *versions: int | None
+    watcher: LanceTableAdvancedTrigger, *versions: TableStatus | int | None
 ) -> Sequence[tuple[int | None, int]]:
     events = [event.payload async for event in watcher.filter_shared_stream(stream(versions))]
     assert {event["table"] for event in events} <= {TABLE}
@@ -98,8 +102,24 @@ async def test_versions_up_to_the_given_one_emit_no_event(store: Store | None) -
 
 
 async def test_the_stored_cursor_takes_precedence_over_the_argument() -> None:
-    store = Store(**{"lance_version.sales.orders": 3})
+    store = Store(**{"lance_version.sales.orders": {"version": 3, "location": "/lake/orders"}})
     assert await emitted(trigger(store, after_version=5), 4) == [(3, 4)]
+
+
+@pytest.mark.parametrize("version", [2, 3, 7])
+async def test_a_table_that_was_recreated_between_two_polls_starts_anew(version: int) -> None:
+    recreated = status(version, "/lake/orders-2")
+    assert await emitted(trigger(), 3, recreated) == [(None, 3), (None, version)]
+
+
+async def test_a_table_that_was_recreated_during_a_restart_starts_anew() -> None:
+    store = Store()
+    await emitted(trigger(store), 3)
+    assert await emitted(trigger(store), status(7, "/lake/orders-2")) == [(None, 7)]
+
+
+async def test_a_refusal_that_passes_repeats_no_event() -> None:
+    assert await emitted(trigger(), 3, status(None, None, "access denied"), 3, 4) == [(None, 3), (3, 4)]
 
 
 @pytest.mark.parametrize("versions", [(7, 2), (7, None, 2), (7, None, 7), (7, None, 9)])

@@ -9,7 +9,12 @@ from airflow_provider_lancens.triggers.table_version_trigger import LanceTableVe
 
 def test_a_trigger_is_restored_from_its_serialized_form() -> None:
     trigger = LanceTableVersionTrigger(
-        table="sales$orders", lance_conn_id="lake", after_version=5, min_version=None, poll_interval=10
+        table="sales$orders",
+        lance_conn_id="lake",
+        after_version=5,
+        at_location="/lake",
+        min_wait=60,
+        poll_interval=10,
     )
     path, arguments = trigger.serialize()
     module, _, name = path.rpartition(".")

@@ -1,0 +1,128 @@
+"""A watched table that is dropped while the watcher lists its versions, or checks what they changed."""
+
+import asyncio
+import threading
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any, cast
+
+import lance
+import pyarrow as pa
+import pytest
+
+from airflow_provider_lancens.hooks.lance_hook import LanceHook
+from airflow_provider_lancens.hooks.table_checks import data_changed
+from airflow_provider_lancens.spark.lance_catalog import LanceCatalog
+from airflow_provider_lancens.triggers import event_stream
+from airflow_provider_lancens.triggers.table_advanced_trigger import LanceTableAdvancedTrigger
+
+ORDERS = "sales$orders"
+
+
+@pytest.fixture
+def lake(connect: Callable[..., str], tmp_path: Path) -> str:
+    return connect(conn_type="lance", extra={"impl": "dir", "root": str(tmp_path / "lake")})
+
+
+@pytest.fixture
+def catalog(lake: str) -> LanceCatalog:
+    catalog = LanceHook.for_connection(lake).catalog()
+    catalog.create_namespace("sales")
+    return catalog
+
+
+def create(catalog: LanceCatalog, versions: int) -> None:
+    catalog.declare_table(ORDERS)
+    for _ in range(versions):
+        advance(catalog)
+
+
+def advance(catalog: LanceCatalog) -> None:
+    lance.write_dataset(pa.table({"n": [1]}), catalog.table(ORDERS).location, mode="append")
+
+
+def watched(lake: str) -> aclosing[AsyncGenerator[Any]]:
+    trigger = LanceTableAdvancedTrigger(table=ORDERS, lance_conn_id=lake, poll_interval=0.1)
+    return aclosing(cast("AsyncGenerator[Any]", trigger.run()))
+
+
+async def next_event(events: AsyncGenerator[Any]) -> tuple[int | None, int]:
+    event = (await asyncio.wait_for(anext(events), 30)).payload
+    return event["previous_version"], event["version"]
+
+
+class Listings:
+    """Listings of versions that reply only when they are released, and the number of polls."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.held = threading.Event()
+        self.listed = threading.Event()
+        self.released = threading.Event()
+        self.polls = 0
+        read, poll = LanceHook.read_storage_version, LanceHook.poll_tables
+
+        def read_late(hook: LanceHook, *arguments: Any) -> Any:
+            found = read(hook, *arguments)
+            if self.held.is_set():
+                self.listed.set()
+                assert self.released.wait(30)
+            return found
+
+        def counted_poll(hook: LanceHook, *arguments: Any) -> Any:
+            polled = poll(hook, *arguments)
+            self.polls += 1
+            return polled
+
+        monkeypatch.setattr(LanceHook, "read_storage_version", read_late)
+        monkeypatch.setattr(LanceHook, "poll_tables", counted_poll)
+
+    async def poll(self, times: int) -> None:
+        """Return after further polls."""
+        last = self.polls + times
+        async with asyncio.timeout(30):
+            while self.polls < last:  # noqa: ASYNC110 - another thread counts
+                await asyncio.sleep(0.01)
+
+
+async def test_a_listing_that_replies_after_the_drop_emits_no_event(
+    lake: str, catalog: LanceCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listings = Listings(monkeypatch)
+    create(catalog, 3)
+    async with watched(lake) as events:
+        assert await next_event(events) == (None, 3)
+        coming = asyncio.ensure_future(next_event(events))
+        listings.held.set()
+        assert await asyncio.to_thread(listings.listed.wait, 30)
+        await asyncio.to_thread(catalog.drop_table, ORDERS)
+        await listings.poll(2)
+        listings.held.clear()
+        listings.released.set()
+        await listings.poll(2)
+        await asyncio.to_thread(create, catalog, 1)
+
+        assert await coming == (None, 1)
+
+
+async def test_a_check_of_a_table_that_was_dropped_is_given_up(
+    lake: str, catalog: LanceCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dropped = threading.Event()
+
+    def check_dropped(*arguments: Any) -> bool:
+        if not dropped.is_set():
+            catalog.drop_table(ORDERS)
+            dropped.set()
+        return data_changed(*arguments)
+
+    monkeypatch.setattr(event_stream, "data_changed", check_dropped)
+    create(catalog, 3)
+    async with watched(lake) as events:
+        assert await next_event(events) == (None, 3)
+        coming = asyncio.ensure_future(next_event(events))
+        await asyncio.to_thread(advance, catalog)
+        assert await asyncio.to_thread(dropped.wait, 30)
+        await asyncio.to_thread(create, catalog, 1)
+
+        assert await coming == (None, 1)
