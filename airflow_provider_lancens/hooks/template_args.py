@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.identifiers import FIRST_STAGED, InvalidIdentifierError, NamespaceId, TableId
-from airflow_provider_lancens.spark.options import VERSION_AUTHORITIES
+from airflow_provider_lancens.spark.options import VERSION_AUTHORITIES, not_a_flag
 
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperator, Context
@@ -204,6 +204,18 @@ def check_choice(argument: str, value: _Choice, allowed: tuple[str, ...]) -> _Ch
     """
     if value not in allowed:
         raise ValueError(f"{argument}={value!r}; allowed: {', '.join(allowed)}")
+    return value
+
+
+def check_flag(argument: str, value: Any) -> bool:
+    """Return the value if it is True or False; any text, such as ``"false"``, would count as True.
+
+    Raises:
+        TypeError: it is anything else. Raised while a DAG is parsed, so that it shows as an import error.
+    """
+    if not isinstance(value, bool):
+        hint = "; this argument isn't templated, and takes no output of another task"
+        raise TypeError(f"{not_a_flag(argument, value)}{hint if is_template(value) else ''}")
     return value
 
 

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
-from airflow_provider_lancens.hooks.template_args import parse_list, parse_mapping, parse_table
+from airflow_provider_lancens.hooks.template_args import check_flag, parse_list, parse_mapping, parse_table
 from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink
 from airflow_provider_lancens.operators.lance_operator import LanceOperator
 
@@ -88,7 +88,7 @@ class LanceAlterTableOperator(LanceOperator):
         self.add = add
         self.expressions = expressions
         self.drop = drop
-        self.drop_indices = drop_indices
+        self.drop_indices = check_flag("drop_indices", drop_indices)
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Change the columns, unless they are already so.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.bases.decorator import DecoratedOperator, task_decorator_factory
 
+from airflow_provider_lancens.hooks.template_args import check_flag
 from airflow_provider_lancens.provider_info import DEFAULT_CONNECTION
 
 try:
@@ -70,7 +71,7 @@ class LanceSparkDecoratedOperator(DecoratedOperator):
         self.lance_conn_id = lance_conn_id
         self.spark_conn_id = spark_conn_id
         self.spark_conf = spark_conf
-        self._hive_tables = hive_tables
+        self._hive_tables = check_flag("hive_tables", hive_tables)
 
     def execute(self, context: Context) -> Any:
         """Return what the function returns.

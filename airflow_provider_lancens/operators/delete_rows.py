@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_lancens.hooks.template_args import check_choice, parse_table, parse_text
+from airflow_provider_lancens.hooks.template_args import check_choice, check_flag, parse_table, parse_text
 from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink
 from airflow_provider_lancens.operators._spark.idempotency import identity_in
 from airflow_provider_lancens.operators.lance_operator import LanceOperator
@@ -61,7 +61,7 @@ class LanceDeleteOperator(LanceOperator):
         check_choice("on_existing_key", on_existing_key, ON_EXISTING_KEY)
         self.table = table
         self.where = where
-        self.is_dry_run = dry_run  # `dry_run` is a method of every operator
+        self.is_dry_run = check_flag("dry_run", dry_run)  # `dry_run` is a method of every operator
         self.key = key
         self.on_existing_key: OnExistingKey = on_existing_key
 

@@ -6,7 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
-from airflow_provider_lancens.hooks.template_args import check_mapping, is_template, parse_table, parse_text
+from airflow_provider_lancens.hooks.template_args import (
+    check_flag,
+    check_mapping,
+    is_template,
+    parse_table,
+    parse_text,
+)
 from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink
 from airflow_provider_lancens.operators._spark.idempotency import (
     conditions,
@@ -278,7 +284,7 @@ class LanceAppendOperator(LanceWriteOperator):
 
     def __init__(self, *, schema_mode: SchemaMode = "strict", stage: bool = False, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self.describe_change("append", schema_mode=schema_mode, stage=stage)
+        self.describe_change("append", schema_mode=schema_mode, stage=check_flag("stage", stage))
 
 
 class LanceOverwriteOperator(LanceWriteOperator):
@@ -313,7 +319,11 @@ class LanceOverwriteOperator(LanceWriteOperator):
         super().__init__(**kwargs)
         self.where = where
         self.describe_change(
-            "overwrite", where=_checked_later(where), on=on, schema_mode=schema_mode, stage=stage
+            "overwrite",
+            where=_checked_later(where),
+            on=on,
+            schema_mode=schema_mode,
+            stage=check_flag("stage", stage),
         )
 
     def rendered_change(self) -> Change:
@@ -370,7 +380,7 @@ class LanceUpsertOperator(LanceWriteOperator):
             helper_columns=helper_columns,
             update_columns=update_columns,
             schema_mode=schema_mode,
-            stage=stage,
+            stage=check_flag("stage", stage),
         )
         if self.files and cast("Upsert", self._request.change).chooses_rows:
             raise ValueError(

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_lancens.hooks.template_args import check_mapping, parse_table
+from airflow_provider_lancens.hooks.template_args import check_flag, check_mapping, parse_table
 from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink
 from airflow_provider_lancens.operators._spark.maintenance_args import (
     check_thresholds,
@@ -123,7 +123,7 @@ class LanceMaintainOperator(LanceSparkOperator):
             older_than, keep_versions, keys_older_than=keys_older_than, orphans_older_than=orphans_older_than
         )
         self.segments = segments
-        self.is_dry_run = dry_run  # `dry_run` is a method of every operator
+        self.is_dry_run = check_flag("dry_run", dry_run)  # `dry_run` is a method of every operator
         self.older_than = older_than
         self.keep_versions = keep_versions
         self.keys_older_than = keys_older_than

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_lancens.hooks.template_args import check_choice, check_mapping, parse_table
+from airflow_provider_lancens.hooks.template_args import check_choice, check_flag, check_mapping, parse_table
 from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink
 from airflow_provider_lancens.operators._spark.maintenance_args import (
     check_thresholds,
@@ -80,7 +80,7 @@ class LanceCompactTableOperator(LanceSparkOperator):
         self.options = check_mapping("options", options)
         self.min_small_fragments = min_small_fragments
         self.max_deleted_share = max_deleted_share
-        self.is_dry_run = dry_run  # `dry_run` is a method of every operator
+        self.is_dry_run = check_flag("dry_run", dry_run)  # `dry_run` is a method of every operator
         self._compaction = compaction_options("options", self.options)
 
     def execute(self, context: Context) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_lancens.hooks.template_args import (
     check_choice,
+    check_flag,
     parse_list,
     parse_namespace,
     parse_settings,
@@ -108,9 +109,9 @@ class LanceDropNamespaceOperator(LanceOperator):
     ) -> None:
         super().__init__(**kwargs)
         self.namespace = namespace
-        self.cascade = cascade
+        self.cascade = check_flag("cascade", cascade)
         self.foreign_tables = foreign_tables
-        self.is_dry_run = dry_run  # `dry_run` is a method of every operator
+        self.is_dry_run = check_flag("dry_run", dry_run)  # `dry_run` is a method of every operator
         self.if_missing = check_choice("if_missing", if_missing, SKIP_OR_FAIL)
 
     def execute(self, context: Context) -> dict[str, Any]:

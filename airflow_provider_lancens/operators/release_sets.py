@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
-from airflow_provider_lancens.hooks.template_args import parse_table, parse_version
+from airflow_provider_lancens.hooks.template_args import check_flag, parse_table, parse_version
 from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink
 from airflow_provider_lancens.operators.lance_operator import LanceOperator
 
@@ -68,7 +68,7 @@ class LanceReleaseOperator(LanceOperator):
         self.release_set = release_set
         self.tables = tables
         self.expected_version = expected_version
-        self.allow_older = allow_older
+        self.allow_older = check_flag("allow_older", allow_older)
         self.keep_releases = keep_releases
         self.key = key
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.hooks.template_args import (
     check_choice,
+    check_flag,
     is_template,
     parse_table,
     parse_text,
@@ -117,7 +118,7 @@ class LanceRestoreOperator(LanceOperator):
         check_choice("on_existing_key", on_existing_key, ON_EXISTING_KEY)
         self.table = table
         self.version = version
-        self.is_dry_run = dry_run  # `dry_run` is a method of every operator
+        self.is_dry_run = check_flag("dry_run", dry_run)  # `dry_run` is a method of every operator
         self.key = key
         self.on_existing_key: OnExistingKey = on_existing_key
 

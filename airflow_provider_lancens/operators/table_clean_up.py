@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_lancens.hooks.template_args import parse_table
+from airflow_provider_lancens.hooks.template_args import check_flag, parse_table
 from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink
 from airflow_provider_lancens.operators._spark.maintenance_args import check_thresholds, parse_thresholds
 from airflow_provider_lancens.operators.lance_operator import LanceOperator
@@ -73,7 +73,7 @@ class LanceCleanUpVersionsOperator(LanceOperator):
         self.older_than = older_than
         self.keep_versions = keep_versions
         self.keys_older_than = keys_older_than
-        self.is_dry_run = dry_run  # `dry_run` is a method of every operator
+        self.is_dry_run = check_flag("dry_run", dry_run)  # `dry_run` is a method of every operator
         self.min_removable_versions = min_removable_versions
         self.max_removal_delay = max_removal_delay
 
@@ -129,7 +129,7 @@ class LanceRemoveOrphansOperator(LanceOperator):
         check_age("older_than", older_than)
         self.table = table
         self.older_than = older_than
-        self.is_dry_run = dry_run  # `dry_run` is a method of every operator
+        self.is_dry_run = check_flag("dry_run", dry_run)  # `dry_run` is a method of every operator
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Remove the files.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.hooks.template_args import (
     check_choice,
+    check_flag,
     check_mapping,
     is_template,
     parse_mapping,
@@ -261,7 +262,7 @@ class LanceDropTableOperator(LanceOperator):
         super().__init__(**kwargs)
         self.table = table
         self.if_missing = check_choice("if_missing", if_missing, SKIP_OR_FAIL)
-        self.is_dry_run = dry_run  # `dry_run` is a method of every operator
+        self.is_dry_run = check_flag("dry_run", dry_run)  # `dry_run` is a method of every operator
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Drop the table; a retry resumes an interrupted drop.

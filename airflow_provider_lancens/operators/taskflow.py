@@ -11,8 +11,9 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_lancens.assets.table import WRITES_XCOM, LanceTable, emit_asset_event, emit_no_event
+from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
-from airflow_provider_lancens.hooks.template_args import refuse_empty
+from airflow_provider_lancens.hooks.template_args import check_flag, refuse_empty
 from airflow_provider_lancens.operators._spark.counted_writes import CountedWrites
 from airflow_provider_lancens.operators._spark.idempotency import (
     default_key,
@@ -190,6 +191,10 @@ def lance_spark(
 
     from airflow_provider_lancens.hooks.spark_connection import SparkDeployment
 
+    try:
+        check_flag("hive_tables", hive_tables)
+    except TypeError as error:
+        raise AirflowFailException(str(error)) from None
     context = get_current_context()
     deployment = SparkDeployment.of(spark_conn_id, spark_conf)
     deployment.check_driver_here()

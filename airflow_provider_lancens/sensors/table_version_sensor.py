@@ -27,6 +27,7 @@ from airflow_provider_lancens.hooks.table_checks import data_changed, index_cove
 from airflow_provider_lancens.hooks.template_args import (
     GivenArguments,
     check_choice,
+    check_flag,
     parse_tables,
     parse_text,
 )
@@ -127,11 +128,11 @@ class LanceTableVersionSensor(GivenArguments, BaseSensorOperator):
         self.after_version = after_version
         self.min_version = min_version
         self.wait_for = check_choice("wait_for", wait_for, (_ALL, _ANY))
-        self.data_only = data_only
+        self.data_only = check_flag("data_only", data_only)
         self.index = index
-        self.pin = pin
+        self.pin = check_flag("pin", pin)
         self.lance_conn_id = lance_conn_id
-        self.deferrable = deferrable
+        self.deferrable = check_flag("deferrable", deferrable)
         self._reported: set[str] = set()
         self._unanswered: set[TableId] = set()
         self._unchecked: set[TableId] = set()

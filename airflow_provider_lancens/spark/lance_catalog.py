@@ -14,7 +14,12 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar, cast
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import InvalidIdentifierError, NamespaceId, TableId
 from airflow_provider_lancens.spark.catalog_user import NO_TASK, CatalogUser
-from airflow_provider_lancens.spark.options import authority_property, check_choice, layout_property
+from airflow_provider_lancens.spark.options import (
+    authority_property,
+    check_choice,
+    check_flag,
+    layout_property,
+)
 from airflow_provider_lancens.spark.results import CatalogResult
 
 if TYPE_CHECKING:
@@ -517,6 +522,7 @@ class LanceCatalog:
         parts = list(identifier.parts)
 
         def drop() -> CascadePlan | None:
+            check_flag("cascade", cascade)
             namespace: Any = self.namespace
             if not cascade and not dry_run:
                 namespace.drop_namespace(DropNamespaceRequest(id=parts))
@@ -572,6 +578,7 @@ class LanceCatalog:
         """
         with self.attempt(doing):
             check_choice("if_missing", if_missing, ("fail", "skip"))
+            check_flag("dry_run", dry_run)
             missing: tuple[type[Exception], ...] = (spec_errors.NamespaceNotFoundError, *also_missing)
             try:
                 return "planned" if dry_run else "done", remove()

@@ -35,6 +35,7 @@ from airflow_provider_lancens.spark.options import (
     WriteIdentity,
     WriteRequest,
     check_choice,
+    check_flag,
     check_positive,
 )
 
@@ -83,10 +84,14 @@ def _verb(
     """Make a method one of a table's: it says what failed, and is refused at a version if it writes."""
 
     def decorated(method: Callable[Concatenate[Table, P], T]) -> Callable[Concatenate[Table, P], T]:
+        flags = frozenset(name for name, kind in method.__annotations__.items() if kind == "bool")
+
         @functools.wraps(method)
         def called(self: Table, *args: P.args, **kwargs: P.kwargs) -> T:
             self.lake.user.check_given(method, args, kwargs)
             with self.lake.attempt(f"{doing} table {self.name!r}"):
+                for name in flags & kwargs.keys():  # each is passed by its name
+                    check_flag(name, kwargs[name])
                 if writes and self.is_pinned:
                     raise spec_errors.InvalidInputError(
                         f"table {self.name} is opened at version {self._at}, and read-only; write to its "

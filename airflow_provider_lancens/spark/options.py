@@ -46,6 +46,21 @@ def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
         _refuse(f"{name}: expected one of {', '.join(choices)}, got {value!r}")
 
 
+def not_a_flag(name: str, value: object) -> str:
+    """Return the message for a value that is neither True nor False."""
+    return f"{name}: expected True or False, got {value!r}"
+
+
+def check_flag(name: str, value: object) -> None:
+    """Check that a value is True or False; any text, such as ``"false"``, would count as True.
+
+    Raises:
+        InvalidInputError: (13) it isn't; the message names the argument and the value.
+    """
+    if not isinstance(value, bool):
+        _refuse(not_a_flag(name, value))
+
+
 def check_expires_after(value: object) -> None:
     """Check the time after which a bookmark expires; None is never.
 
@@ -92,6 +107,8 @@ class TableLayout:
 
     def __post_init__(self) -> None:
         check_positive("max_rows_per_file", self.max_rows_per_file)
+        if not isinstance(self.stable_row_ids, bool):
+            raise TypeError(not_a_flag("stable_row_ids", self.stable_row_ids))
         if not isinstance(self.vector_columns, Mapping):
             raise TypeError(
                 f"vector_columns: expected a mapping of columns to dimensions, got {self.vector_columns!r}"
@@ -231,8 +248,7 @@ class Change:
         check_choice("schema_mode", self.schema_mode, SCHEMA_MODES)
         if self.schema_mode == "overwrite":
             self._check_columns_replaced()
-        if not isinstance(self.stage, bool):
-            _refuse(f"stage: expected True or False, got {self.stage!r}")
+        check_flag("stage", self.stage)
         if self.stage and self.schema_mode == "merge":
             _refuse("stage=True contradicts schema_mode='merge', which changes the columns at once")
         self._check()

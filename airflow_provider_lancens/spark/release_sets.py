@@ -23,7 +23,13 @@ from airflow_provider_lancens.namespace.storage.object_store import is_detached
 from airflow_provider_lancens.namespace.storage.version_tags import delete_tag, list_tags, set_tag
 from airflow_provider_lancens.spark.keys import KeyedCommit, KeyLookup
 from airflow_provider_lancens.spark.observed import observed
-from airflow_provider_lancens.spark.options import Overwrite, WriteIdentity, WriteRequest, is_whole_number
+from airflow_provider_lancens.spark.options import (
+    Overwrite,
+    WriteIdentity,
+    WriteRequest,
+    check_flag,
+    is_whole_number,
+)
 from airflow_provider_lancens.spark.results import ReleaseResult, WriteResult
 from airflow_provider_lancens.spark.table.opened_version import open_version
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
@@ -261,6 +267,7 @@ def move_release_set(
         InvalidTableStateError: (19) the table isn't a release set.
     """
     members = _parsed(tables, keep_releases)
+    check_flag("allow_older", allow_older)
     fingerprint = json.dumps(members, sort_keys=True)
     identity = WriteIdentity(key, fingerprint, "skip", execution_id)
     with resolved_table(namespace, release_set) as target:

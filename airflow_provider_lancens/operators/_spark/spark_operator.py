@@ -10,6 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_lancens.hooks.airflow_errors import LanceRetryableError, airflow_errors
+from airflow_provider_lancens.hooks.template_args import check_flag
 from airflow_provider_lancens.operators.lance_operator import LanceOperator
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class LanceSparkOperator(LanceOperator):
     ) -> None:
         super().__init__(**kwargs)
         self.spark_conn_id = spark_conn_id
-        self._hive_tables = hive_tables
+        self._hive_tables = check_flag("hive_tables", hive_tables)
         self.spark_conf = spark_conf or {}
 
     def spark_deployment(self) -> SparkDeployment:

@@ -1,9 +1,9 @@
-"""Arguments that are given by templates, and come out empty."""
+"""Arguments that are given by templates, and come out empty; and flags, which take no templates."""
 
 import inspect
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from airflow.sdk import DAG, BaseOperator
@@ -86,7 +86,14 @@ def fields() -> Iterator[Any]:
                 yield pytest.param(kind, name, id=f"{kind.__name__}-{name}")
 
 
-def rendered(kind: type[Any], given: dict[str, Any], *, native: bool = False, **context: Any) -> BaseOperator:
+def flags() -> Iterator[Any]:
+    for kind in KINDS:
+        for name, one in parameters(kind).items():
+            if isinstance(one.default, bool):
+                yield pytest.param(kind, name, id=f"{kind.__name__}-{name}")
+
+
+def parsed(kind: type[Any], given: dict[str, Any]) -> BaseOperator:
     required = {
         name: REQUIRED[name]
         for name, one in parameters(kind).items()
@@ -96,8 +103,13 @@ def rendered(kind: type[Any], given: dict[str, Any], *, native: bool = False, **
         required["drop"] = ["a"]
     if kind is LanceCreateIndexOperator and "max_unindexed_share" in given:
         required["if_exists"] = "extend"
+    task: BaseOperator = kind(task_id="task", **{**required, **given})
+    return task
+
+
+def rendered(kind: type[Any], given: dict[str, Any], *, native: bool = False, **context: Any) -> BaseOperator:
     with DAG(dag_id="dag", render_template_as_native_obj=native):
-        task: BaseOperator = kind(task_id="task", **{**required, **given})
+        task = parsed(kind, given)
     task.render_template_fields(context)  # type: ignore[arg-type]
     return task
 
@@ -252,6 +264,23 @@ def test_a_field_that_a_function_leaves_empty_is_refused() -> None:
 
     with pytest.raises(AirflowFailException, match=r"^key: it is given by a template"):
         task.pre_execute({})
+
+
+@pytest.mark.parametrize("value", ["false", "{{ params.flag }}", None, 1, Nothing()])
+@pytest.mark.parametrize(("kind", "argument"), flags())
+def test_a_flag_that_is_neither_true_nor_false_is_refused_when_the_dag_is_parsed(
+    kind: type[Any], argument: str, value: Any
+) -> None:
+    with pytest.raises(TypeError, match=rf"^{argument}: expected True or False, got ") as refused:
+        parsed(kind, {argument: value})
+    is_resolved_later = value == "{{ params.flag }}" or isinstance(value, Nothing)
+    assert ("this argument isn't templated" in str(refused.value)) == is_resolved_later
+
+
+def test_an_item_of_a_mapped_task_may_give_a_flag() -> None:
+    task = item_of(lambda: overwrites().expand(stage=listed()), 1, [False, True])
+
+    assert cast("LanceOverwriteOperator", task).rendered_change().stage
 
 
 def test_what_is_passed_to_a_function_and_empty_is_refused() -> None:

@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
-from airflow_provider_lancens.operators.taskflow import TaskWrites
+from airflow_provider_lancens.operators.taskflow import TaskWrites, lance_spark
 from airflow_provider_lancens.spark.lance_catalog import LanceCatalog
 
 NOTHING = cast("Any", None)
@@ -35,3 +35,9 @@ def test_what_a_task_that_was_marked_as_success_has_returned_is_refused(
 ) -> None:
     with pytest.raises(AirflowFailException, match=rf"^{argument}={value!r}: it is passed, but empty"):
         call(value)
+
+
+def test_a_flag_that_is_neither_true_nor_false_is_refused() -> None:
+    refused = pytest.raises(AirflowFailException, match=r"^hive_tables: expected True or False, got 'false'")
+    with refused, lance_spark(hive_tables=cast("Any", "false")):
+        pass

@@ -153,13 +153,26 @@ def test_data_that_exists_is_registered(lake: LanceCatalog, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("remove", [LanceCatalog.drop_table, LanceCatalog.deregister_table])
 def test_removing_a_table_that_does_not_exist_fails_unless_that_is_to_be_skipped(
-    lake: LanceCatalog, remove: Callable[..., bool]
+    lake: LanceCatalog, remove: Callable[..., Any]
 ) -> None:
     with pytest.raises((TableNotFoundError, NamespaceNotFoundError)):
         remove(lake, "nowhere")
     assert remove(lake, "nowhere", if_missing="skip").outcome == "unchanged"
     with pytest.raises(InvalidInputError, match="if_missing: expected one of fail, skip, got 'ignore'"):
         remove(lake, "nowhere", if_missing="ignore")
+
+
+def test_a_flag_that_is_neither_true_nor_false_is_refused(lake: LanceCatalog) -> None:
+    text: Any = "false"
+    lake.declare_table("orders")
+
+    with pytest.raises(InvalidInputError, match=r"^dry_run: expected True or False, got 'false'"):
+        lake.drop_table("orders", dry_run=text)
+    with pytest.raises(InvalidInputError, match=r"^cascade: expected True or False, got 'false'"):
+        lake.drop_namespace("shop", cascade=text)
+    with pytest.raises(InvalidInputError, match=r"^dry_run: expected True or False, got 'false'"):
+        lake.drop_namespace("shop", dry_run=text)
+    assert lake.table_exists("orders")
 
 
 def test_a_catalog_without_cascade_says_so(lake: LanceCatalog) -> None:

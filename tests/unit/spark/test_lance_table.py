@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 from datetime import UTC, datetime, timedelta
@@ -58,6 +59,28 @@ def test_a_table_reads_its_newest_version_and_one_that_is_opened_at_a_version_re
     assert first.at(2).version == 2
     assert first.dataset().version == 1
     assert orders.dataset().version == 2
+
+
+FLAGS = [
+    (name, argument)
+    for name, method in vars(Table).items()
+    if not name.startswith("_") and callable(method)
+    for argument, kind in method.__annotations__.items()
+    if kind == "bool" and argument != "return"
+]
+
+
+@pytest.mark.parametrize(("method", "argument"), FLAGS)
+def test_a_flag_that_is_neither_true_nor_false_is_refused_before_anything_is_done(
+    orders: Table, method: str, argument: str
+) -> None:
+    verb = getattr(orders, method)
+    parameters = inspect.signature(verb).parameters.values()
+    required = [None for one in parameters if one.default is one.empty and one.kind is not one.KEYWORD_ONLY]
+
+    with pytest.raises(InvalidInputError, match=f"^{argument}: expected True or False, got 'false'"):
+        verb(*required, **{argument: "false"})
+    assert orders.version == 2
 
 
 @pytest.mark.parametrize("version", [1, "1"])

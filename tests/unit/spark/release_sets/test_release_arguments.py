@@ -32,3 +32,9 @@ def test_tables_without_a_version_each_are_refused(tables: Any, message: str) ->
 def test_an_invalid_number_of_releases_to_keep_is_refused(keep: Any) -> None:
     with pytest.raises(InvalidInputError, match="keep_releases: expected a whole number of at least 1"):
         move_release_set(NOWHERE, "shop$daily", {"a$b": 1}, keep_releases=keep)
+
+
+def test_a_flag_that_is_neither_true_nor_false_is_refused() -> None:
+    text: Any = "false"
+    with pytest.raises(InvalidInputError, match=r"^allow_older: expected True or False, got 'false'"):
+        move_release_set(NOWHERE, "shop$daily", {"a$b": 1}, allow_older=text)
