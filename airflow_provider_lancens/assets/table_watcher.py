@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Asset
@@ -24,7 +26,7 @@ def watched_table(
     name: str | None = None,
     group: str | None = None,
     extra: Mapping[str, Any] | None = None,
-    poll_interval: float = 60.0,
+    poll_interval: float | timedelta = 60.0,
     after_version: int | None = None,
     data_only: bool = True,
 ) -> SdkAsset:
@@ -42,36 +44,49 @@ def watched_table(
         name: the asset's name in Airflow, see `lance_table`.
         group: the asset's group in Airflow.
         extra: extra of the asset, without secrets.
-        poll_interval: seconds between two polls.
+        poll_interval: the time between two polls: seconds, at least 1, or a timedelta.
         after_version: when watching begins, ignore versions up to this one.
         data_only: ignore versions that compaction, indexing or configuration created, as
             `LanceTableVersionSensor` does. The triggerer reads the table's transactions from its storage for
             it. False counts every version.
 
     Raises:
-        ValueError: the identifier is invalid, an argument is a template, or `after_version` isn't a version.
+        ValueError: the identifier or `poll_interval` is invalid, an argument is a template, or
+            `after_version` isn't a version.
+        TypeError: `data_only` is neither True nor False.
     """
     from airflow.sdk import AssetWatcher
 
     from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
-    from airflow_provider_lancens.hooks.template_args import parse_version
+    from airflow_provider_lancens.hooks.template_args import check_flag, parse_version
     from airflow_provider_lancens.triggers.table_advanced_trigger import LanceTableAdvancedTrigger
 
     named = LanceTable.of(lance_conn_id if asset_authority is None else asset_authority, table)
     try:
-        parse_version("after_version", after_version)
+        after = parse_version("after_version", after_version)
     except AirflowFailException as error:
         raise ValueError(str(error)) from None
     trigger = LanceTableAdvancedTrigger(
         table=str(named.table),
         lance_conn_id=lance_conn_id,
         cursor=named.uri,
-        after_version=after_version,
-        poll_interval=poll_interval,
-        data_only=data_only,
+        after_version=after,
+        poll_interval=_seconds(poll_interval),
+        data_only=check_flag("data_only", data_only),
     )
     return Asset(
         uri=named.uri,
         watchers=[AssetWatcher(name=named.uri, trigger=trigger)],
         **asset_fields(name, group, extra),
     )
+
+
+def _seconds(interval: object) -> float:
+    """Return an interval of polls in seconds, as the triggerer needs it."""
+    seconds = interval.total_seconds() if isinstance(interval, timedelta) else interval
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 1 <= seconds < math.inf:
+        raise ValueError(
+            "poll_interval: expected a finite number of seconds of at least 1, or a timedelta of at least a "
+            f"second, got {interval!r}"
+        )
+    return seconds

@@ -36,6 +36,8 @@ _REREAD_SECONDS = 600.0
 _AT_ONCE = 200
 """Statuses delivered before yielding to the event loop: a few milliseconds' worth."""
 _JITTER = 0.1
+_SHORTEST_PAUSE = 0.05
+"""Seconds; an interval of 0 doesn't occupy the metastore without a pause."""
 _LONGEST_BACKOFF = 60.0
 _LONGEST_GATHERING = 1.0
 """Seconds before the first poll, during which a restarted triggerer resumes other waits."""
@@ -301,6 +303,7 @@ def pause(interval: float, failures: int) -> float:
         interval: seconds between two successful polls.
         failures: number of consecutive failures.
     """
-    longest = max(interval, _LONGEST_BACKOFF)
-    doubled = interval * 2.0 ** min(failures, 10)
+    shortest = max(_SHORTEST_PAUSE, interval)
+    longest = max(shortest, _LONGEST_BACKOFF)
+    doubled = shortest * 2.0 ** min(failures, 10)
     return min(doubled, longest) * random.uniform(1 - _JITTER, 1 + _JITTER)  # noqa: S311 - not a secret

@@ -93,7 +93,7 @@ def outcomes(
     settings = {
         "AIRFLOW__CORE__DAGS_FOLDER": str(EXAMPLES),
         "PYTHONPATH": str(EXAMPLES),
-        "LANCE_EXAMPLE_POLL": "0.2",
+        "LANCE_EXAMPLE_POLL": "1",
         "AWS_ENDPOINT_URL_GLUE": glue.endpoint,  # so that the connection looks like one to AWS
         **connections_of(metastore, glue, root),
     }

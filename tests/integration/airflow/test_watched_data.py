@@ -33,8 +33,10 @@ def maintain(table: Table) -> int:
 
 
 def trigger_of(table: Table, lake: str, **arguments: Any) -> LanceTableAdvancedTrigger:
-    (watcher,) = watched_table(str(table), lake, poll_interval=0.05, **arguments).watchers
-    trigger: LanceTableAdvancedTrigger = watcher.trigger
+    (watcher,) = watched_table(str(table), lake, **arguments).watchers
+    trigger = watcher.trigger
+    assert isinstance(trigger, LanceTableAdvancedTrigger)
+    trigger.poll_interval = 0.05
     return trigger
 
 

@@ -1,5 +1,9 @@
 """Assets that are updated when their table advances."""
 
+import math
+from datetime import timedelta
+from typing import Any
+
 import pytest
 
 from airflow_provider_lancens.assets.table import lance_table
@@ -17,7 +21,7 @@ def test_each_asset_has_its_own_cursor() -> None:
 
 
 def test_airflow_serializes_the_trigger_with_its_arguments() -> None:
-    asked_for = {"poll_interval": 5, "after_version": 7, "data_only": False}
+    asked_for: dict[str, Any] = {"poll_interval": 5, "after_version": 7, "data_only": False}
     (watcher,) = watched_table("sales$orders", "lake", **asked_for).watchers
     assert watcher.trigger.serialize()[1] == {
         "table": "sales$orders",
@@ -35,6 +39,35 @@ def test_maintenance_of_a_watched_table_starts_no_dag_by_default() -> None:
 def test_a_staged_version_to_begin_after_is_refused() -> None:
     with pytest.raises(ValueError, match="after_version=9223372036854775815: is the number of a staged"):
         watched_table("sales$orders", "lake", after_version=2**63 + 7)
+
+
+@pytest.mark.parametrize(("given", "seconds"), [(1, 1), (2.5, 2.5), (timedelta(minutes=1), 60)])
+def test_an_interval_is_stored_in_seconds(given: Any, seconds: float) -> None:
+    (watcher,) = watched_table("sales$orders", "lake", poll_interval=given).watchers
+    assert watcher.trigger.serialize()[1]["poll_interval"] == seconds
+
+
+@pytest.mark.parametrize(
+    "interval",
+    [0, -5, 0.001, timedelta(0), timedelta(milliseconds=999), "60", None, math.nan, math.inf, True],
+)
+def test_an_interval_that_would_end_or_overheat_the_watch_is_refused(interval: Any) -> None:
+    with pytest.raises(
+        ValueError, match=r"^poll_interval: expected a finite number of seconds of at least 1"
+    ):
+        watched_table("sales$orders", "lake", poll_interval=interval)
+
+
+@pytest.mark.parametrize(("given", "version"), [("5", 5), ("None", None), ("", None)])
+def test_a_version_to_begin_after_is_stored_as_a_number(given: Any, version: int | None) -> None:
+    (watcher,) = watched_table("sales$orders", "lake", after_version=given).watchers
+    assert watcher.trigger.serialize()[1]["after_version"] == version
+
+
+def test_a_flag_that_is_neither_true_nor_false_is_refused() -> None:
+    text: Any = "false"
+    with pytest.raises(TypeError, match=r"^data_only: expected True or False, got 'false'"):
+        watched_table("sales$orders", "lake", data_only=text)
 
 
 def test_a_template_is_refused() -> None:

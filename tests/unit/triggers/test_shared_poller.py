@@ -22,3 +22,8 @@ def test_failed_polls_back_off_exponentially() -> None:
 @pytest.mark.parametrize(("interval", "most"), [(5, 66), (300, 330)])
 def test_the_backoff_is_limited(interval: float, most: float) -> None:
     assert longest(interval, 10_000) <= most
+
+
+def test_an_interval_of_zero_does_not_poll_without_a_pause() -> None:
+    assert min(pause(0, 0) for _ in range(200)) >= 0.045
+    assert pause(0, 3) > pause(0, 0)
