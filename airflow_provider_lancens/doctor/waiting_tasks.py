@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -68,7 +69,8 @@ def valid_tables(fields: Mapping[str, Any]) -> list[TableId]:
     """Return the valid identifiers in the field ``table``, which is one or a list.
 
     Args:
-        fields: rendered template fields by name.
+        fields: rendered template fields by name, as an author writes them; or a trigger's arguments or an
+            XCom, which print identifiers.
     """
     named = fields.get("table")
     tables = (_parsed(name) for name in (named if isinstance(named, list) else [named]))
@@ -128,7 +130,7 @@ def _condition(wait: Mapping[str, Any]) -> str:
 
 
 def _parsed(table: Any) -> TableId | None:
-    try:
-        return TableId.parse(table)
-    except InvalidIdentifierError:
-        return None
+    for parse in (TableId.written, TableId.of_result):  # printed, a name may contain a dot
+        with contextlib.suppress(InvalidIdentifierError):
+            return parse(table)
+    return None

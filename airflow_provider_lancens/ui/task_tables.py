@@ -98,9 +98,10 @@ def _returned(
         XComModel.key == _RETURNED, *_of_run(XComModel, dag_id, run_id, task_id)
     )
     return {
-        (task, str(result["table"])): (result["version"], _what(result))
+        (task, str(table)): (result["version"], _what(result))
         for task, value in session.execute(statement)
         for result in _results(value)
+        for table in valid_tables(result)
     }
 
 

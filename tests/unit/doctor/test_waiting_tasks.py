@@ -16,6 +16,7 @@ from sqlalchemy import insert
 from sqlalchemy.orm import Session
 
 from airflow_provider_lancens.doctor.checks import check_waits
+from airflow_provider_lancens.doctor.waiting_tasks import valid_tables
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.table_status import TableStatus
 from airflow_provider_lancens.ui.waits import list_missing, list_waits
@@ -45,7 +46,7 @@ def database(monkeypatch: pytest.MonkeyPatch) -> Iterator[Session]:
 
 
 def waits(
-    database: Session, task_id: str, table: str, state: str, *, began: list[datetime], conn: str = "lake"
+    database: Session, task_id: str, table: Any, state: str, *, began: list[datetime], conn: str = "lake"
 ) -> None:
     """Store what Airflow keeps of a sensor that polls in workers, with the times of its pokes."""
     name = {**RUN, "task_id": task_id, "map_index": -1}
@@ -90,6 +91,36 @@ def test_waits_through_each_of_some_connections_are_listed(database: Session, no
     found = list_waits({"lake", "lake_rw"}, "sales$orders", access)["waits"]
 
     assert {wait["task_id"] for wait in found} == {"lake", "lake_rw"}
+
+
+@pytest.mark.parametrize(
+    "written", ["sales.orders", "Sales.Orders", "`sales`.orders", ["x.y", "sales.orders"]]
+)
+def test_a_table_is_recognized_however_its_identifier_is_written(
+    database: Session, now: datetime, written: Any
+) -> None:
+    waits(database, "wait", written, "running", began=[now - HOUR])
+    access: Any = SimpleNamespace(dag_ids={"sales"})
+
+    [wait] = list_waits(["lake"], "sales$orders", access)["waits"]
+
+    assert wait["task_id"] == "wait"
+    assert list(check_waits(hook_that_finds("sales$orders", "x$y"))) == []
+
+
+@pytest.mark.parametrize(
+    ("field", "tables"),
+    [
+        ("`a.b`.c", [("a.b", "c")]),
+        ("a$b.c", [("a", "b.c")]),
+        ("cat.db.t", [("cat", "db", "t")]),
+        (["a.b", "", None, {"table": "a.b"}, "a..b"], [("a", "b")]),
+    ],
+)
+def test_the_identifiers_of_a_field_are_read_as_written_or_printed(
+    field: Any, tables: list[tuple[str, ...]]
+) -> None:
+    assert [table.parts for table in valid_tables({"table": field})] == tables
 
 
 def test_the_doctor_tells_tables_that_rescheduled_and_polling_tasks_miss(

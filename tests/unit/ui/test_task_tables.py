@@ -74,6 +74,14 @@ def shown(task_id: str | None = None) -> list[tuple[str, int, str]]:
     return [(one["task_id"], one["version"], one["what"]) for one in tables_of("sales", "r1", task_id)]
 
 
+def test_a_table_is_recognized_however_its_identifier_is_written(database: Session) -> None:
+    task(database, "load", "db.t", makes=False, version=3)
+
+    [entry] = tables_of("sales", "r1", None)
+
+    assert (entry["table"], entry["version"], entry["what"]) == ("db$t", 3, "returned")
+
+
 def test_a_write_that_was_skipped_is_shown_as_nothing_written(database: Session) -> None:
     task(database, "load", "db$t", skipped=False, makes=True, version=3)
     task(database, "wait", "db$t", skipped=False, makes=False, version=3)
