@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -353,14 +353,27 @@ def _move(
         tag = list_tags(dataset).get(name)
         if tag is None:  # a clean-up found it expired, and looked at it right before it was moved
             set_tag(dataset, files, name, version)
-        elif (metadata := as_metadata(tag["metadata"], expires_after)) == tag["metadata"]:
-            return
-        else:
+        elif (metadata := as_metadata(tag["metadata"], expires_after)) != tag["metadata"]:
             replace_metadata(dataset, name, metadata)
+        elif not _update_expiry(files, name, version):
+            return
     raise spec_errors.ConcurrentModificationError(
         f"bookmark {name!r}: other clients set or delete this tag at the same time; use a name of its own "
         "for each consumer, and run it again"
     )
+
+
+def _update_expiry(files: Manifests, name: str, version: int) -> bool:
+    """Write the version to which a bookmark was moved in the record of its expiry, if another one is there.
+
+    A clean-up that found it expired writes the record first, and may delete the tag after the move: what
+    expires then is the bookmark at its new version.
+    """
+    record = find_expiry(files, name, version)
+    if record is None or record.expired_at is None or record.version == version:
+        return False
+    write_expiry(files, replace(record, version=version), record.expired_at)
+    return True
 
 
 def overdue_bookmarks(latest: LanceDataset, files: Manifests, now: datetime) -> list[Bookmark]:

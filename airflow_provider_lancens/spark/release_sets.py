@@ -274,6 +274,8 @@ def move_release_set(
         context = WriteContext.begin(target, WriteRequest(Overwrite(), identity))
         lookup = context.lookup
         if lookup.earlier is not None:
+            # An upstream task may have been cleared since an earlier try of this execution.
+            lookup.check_same_data(lookup.earlier)
             return _result(_earlier_release(lookup, lookup.earlier), members)
         before = _checked(lookup, members, expected_version, allow_older=allow_older)
         tags = ReleaseTags(namespace, target)

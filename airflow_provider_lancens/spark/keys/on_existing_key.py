@@ -93,6 +93,16 @@ class KeyLookup:
         result = commit.result(self.target.id, self.started, outcome, key=self.identity.key)
         return result if outcome == "found" else replace(result, newest_version=self.version)
 
+    def check_same_data(self, commit: KeyedCommit) -> None:
+        """Check that a commit under the key has the fingerprint of the write, if both have one.
+
+        Raises:
+            InvalidInputError: (13) it has another one.
+        """
+        fingerprints = {commit.fingerprint, self.write.fingerprint}
+        if "" not in fingerprints and len(fingerprints) > 1:
+            raise _different_data(self, commit)
+
     def at_newest(self) -> Self:
         """Return this with the newest dataset, for a write that waited; the key isn't looked up again."""
         return replace(self, latest=self.target.open_latest(self.latest))

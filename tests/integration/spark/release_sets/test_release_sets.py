@@ -204,14 +204,17 @@ def test_an_interrupted_release_and_a_dropped_table_leave_no_tag(
     assert shop.tags(orders) == [2, 3]
 
 
-def test_a_retry_finds_its_release_and_other_versions_under_its_key_are_refused(shop: Shop) -> None:
-    first = shop.release(1, key="monday")
+@pytest.mark.parametrize("execution_id", [None, "a run of a task"])
+def test_a_retry_finds_its_release_and_other_versions_under_its_key_are_refused(
+    shop: Shop, execution_id: str | None
+) -> None:
+    first = shop.release(1, key="monday", execution_id=execution_id)
     shop.release(2, key="tuesday")
 
-    assert shop.release(1, key="monday") == first
+    assert shop.release(1, key="monday", execution_id=execution_id) == first
     assert shop.found() == (2, dict.fromkeys(shop.tables, 2))
-    with pytest.raises(InvalidInputError, match="different data"):
-        shop.release(3, key="monday")
+    with pytest.raises(InvalidInputError, match="with different data"):
+        shop.release(3, key="monday", execution_id=execution_id)
 
 
 def test_a_run_that_is_late_does_not_undo_a_newer_release(shop: Shop) -> None:
