@@ -167,8 +167,8 @@ def add_columns(
     """Add columns to a table; existing columns are left unchanged, so the call can be repeated.
 
     A column without values takes no space. For a computed one, this process reads the columns that the
-    expression names, and writes the new one; rows that others append meanwhile are computed too. All are
-    nullable.
+    expression names, and writes the new one for all rows that are committed by then; rows that are committed
+    afterwards have their own values, or null. All are nullable.
 
     See `Table.add_columns` for its arguments and errors.
 
