@@ -22,6 +22,8 @@ Request = TypeVar("Request", bound=BaseModel)
 
 ANY_TABLE = "*"
 """Allows every foreign table of a namespace to be dropped."""
+_FORMS = {2: "database.table", 3: "catalog.database.table"}
+"""How identifiers are written, by their number of levels."""
 
 
 def as_model(model: type[Request], request: Request | Mapping[str, Any]) -> Request:
@@ -128,7 +130,7 @@ def foreign_tables_of(texts: Iterable[str], metastore: Metastore) -> ForeignTabl
     """Parse the tables that aren't Lance and that a cascade may drop nevertheless.
 
     Args:
-        texts: their identifiers; ``*`` for any.
+        texts: their identifiers, ``database.table`` or ``database$table``; ``*`` for any.
         metastore: the metastore, whose number of levels each identifier must have.
 
     Raises:
@@ -140,13 +142,13 @@ def foreign_tables_of(texts: Iterable[str], metastore: Metastore) -> ForeignTabl
         if text == ANY_TABLE:
             return ForeignTables(any=True)
         try:
-            table = TableId.parse(text)
+            table = TableId.of_result(text)  # as an author writes it, or as a plan prints it
         except InvalidIdentifierError as error:
             raise spec_errors.InvalidInputError(f"foreign tables: {error}") from error
         if len(table) != wanted:  # other writers choose their names, so no name is checked
             raise spec_errors.InvalidInputError(
-                f"foreign tables: table {text!r} has {len(table)} levels; needed here: {wanted}, or "
-                f"{ANY_TABLE!r} for any table"
+                f"foreign tables: table {text!r}: expected an identifier of {wanted} levels, "
+                f"{_FORMS[wanted]}, or {ANY_TABLE!r} for any table"
             )
         named.add(table)
     return ForeignTables(frozenset(named))

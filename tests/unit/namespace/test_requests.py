@@ -8,6 +8,7 @@ import pytest
 from lance_namespace.errors import InvalidInputError, UnsupportedOperationError
 from lance_namespace_urllib3_client import models
 
+from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace import requests
 from airflow_provider_lancens.namespace.hive.metastore import HiveMetastore
 
@@ -97,3 +98,37 @@ def test_names_the_server_cannot_store_are_refused_before_anything_is_sent(name:
 
 def test_ids_are_case_insensitive() -> None:
     assert requests.table_id(["DB", "T"], TWO_LEVELS) == requests.table_id(["db", "t"], TWO_LEVELS)
+
+
+@pytest.mark.parametrize(
+    ("text", "metastore", "parts"),
+    [
+        ("sales$raw", TWO_LEVELS, ("sales", "raw")),
+        ("Sales.Raw", TWO_LEVELS, ("sales", "raw")),
+        (" sales.raw ", TWO_LEVELS, ("sales", "raw")),
+        ("sales$raw.v1", TWO_LEVELS, ("sales", "raw.v1")),
+        ("sales.`raw.v1`", TWO_LEVELS, ("sales", "raw.v1")),
+        ("hive.sales.raw", THREE_LEVELS, ("hive", "sales", "raw")),
+    ],
+)
+def test_a_foreign_table_is_named_as_an_author_writes_it_or_a_plan_prints_it(
+    text: str, metastore: Any, parts: tuple[str, ...]
+) -> None:
+    assert requests.foreign_tables_of([text], metastore).named == {TableId(parts)}
+
+
+@pytest.mark.parametrize(
+    ("text", "metastore", "form"),
+    [
+        ("raw", TWO_LEVELS, "database.table"),
+        ("hive.sales.raw", TWO_LEVELS, "database.table"),
+        ("sales.raw", THREE_LEVELS, "catalog.database.table"),
+    ],
+)
+def test_a_foreign_table_with_other_levels_is_refused_with_the_form(
+    text: str, metastore: Any, form: str
+) -> None:
+    table = re.escape(repr(text))
+    said = rf"^foreign tables: table {table}: expected an identifier of \d levels, {form}, or '\*'"
+    with pytest.raises(InvalidInputError, match=said):
+        requests.foreign_tables_of([text], metastore)
