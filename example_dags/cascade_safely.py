@@ -46,7 +46,9 @@ with DAG(
     doc_md=__doc__,
 ) as dag:
     # [START howto_cascade]
-    plan = LanceDropNamespaceOperator(task_id="plan", namespace=NAMESPACE, cascade=True, dry_run=True)
+    plan = LanceDropNamespaceOperator(
+        task_id="plan", namespace=NAMESPACE, cascade=True, foreign_tables=["*"], dry_run=True
+    )
     LanceDropNamespaceOperator(
         task_id="drop", namespace=NAMESPACE, cascade=True, foreign_tables=approve(plan.output)
     )

@@ -89,7 +89,8 @@ class LanceDropNamespaceOperator(LanceOperator):
             tables since the plan was made; clear the task for a new plan.
         foreign_tables: identifiers of non-Lance tables that a cascade may also drop from the metastore;
             ``["*"]`` for any. Templated.
-        dry_run: only compute the plan.
+        dry_run: only compute the plan; fails like a drop would. With ``foreign_tables=["*"]``, the plan of a
+            cascade lists all tables.
         if_missing: if there is no such namespace, ``fail`` fails the task without retries, unless it is a
             later try, since an earlier one has then removed it; ``skip`` lets it succeed.
         lance_conn_id: a connection of any of this provider's types. Templated.

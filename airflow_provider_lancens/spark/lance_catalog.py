@@ -507,8 +507,8 @@ class LanceCatalog:
                 for any.
             if_missing: whether it is an error if there is no such database (``fail``), or nothing is done
                 (``skip``).
-            dry_run: only return the plan of a cascade.
-            on_plan: called with the plan of a cascade, before anything is dropped.
+            dry_run: only return the plan of what would be dropped; fails where the drop would.
+            on_plan: called with the plan of a cascade or a dry run, before anything is dropped.
 
         Raises:
             NamespaceNotFoundError: (1) there is none, and `if_missing` is ``fail``.
@@ -535,7 +535,9 @@ class LanceCatalog:
             )
             if on_plan is not None:
                 on_plan(plan)
-            if not dry_run:
+            if dry_run:
+                namespace.check_planned_namespace(plan, foreign_tables, cascade=cascade)
+            else:
                 namespace.drop_planned_namespace(plan, foreign_tables)
             return plan
 

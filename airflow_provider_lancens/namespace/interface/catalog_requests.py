@@ -125,10 +125,30 @@ class CatalogRequests(NamespaceCore):
 
         Raises:
             NamespaceNotFoundError: (1) it doesn't exist.
-            InvalidInputError: (13) the request is invalid.
+            InvalidInputError: (13) the request is invalid, or the server never drops this namespace.
         """
         model = as_model(models.DropNamespaceRequest, request)
         return self._namespaces.plan_drop(child_namespace_id(model.id, self._metastore, "dropped"))
+
+    def check_planned_namespace(
+        self, plan: CascadePlan, foreign_tables: Collection[str] = (), *, cascade: bool = True
+    ) -> None:
+        """Raise what a drop by a plan that was just made would; nothing is changed.
+
+        Args:
+            plan: the plan, as `plan_drop_namespace` returned it.
+            foreign_tables: identifiers of tables that aren't Lance but may be dropped; ``*`` for any.
+            cascade: False checks a drop that isn't a cascade, for which the namespace must be empty.
+
+        Raises:
+            NamespaceNotEmptyError: (3) it has tables that aren't Lance and aren't allowed, or any without a
+                cascade. The message names them.
+            ConcurrentModificationError: (14) a table is being written to.
+            InvalidInputError: (13) an identifier is invalid.
+        """
+        allowed = foreign_tables_of(foreign_tables, self._metastore)
+        behavior = namespace_operations.CASCADE if cascade else namespace_operations.RESTRICT
+        self._namespaces.check_planned(plan, behavior, allowed)
 
     def drop_planned_namespace(
         self, plan: CascadePlan, foreign_tables: Collection[str] = ()

@@ -80,6 +80,19 @@ class CascadePlan:
         """The requested namespace."""
         return self.namespaces[-1]
 
+    def check_empty(self) -> None:
+        """Check that the namespace has neither tables nor namespaces, as a drop without a cascade does.
+
+        Raises:
+            NamespaceNotEmptyError: (3) it has; the message names them.
+        """
+        held = [*self.namespaces[:-1], *(table.id for table in self.tables)]
+        if held:
+            raise spec_errors.NamespaceNotEmptyError(
+                f"namespace {self.target} is not empty: it contains {_named(held)}; allow a cascade, or drop "
+                "them first"
+            )
+
     @property
     def lance_tables(self) -> tuple[TableId, ...]:
         """Lance tables."""
@@ -144,17 +157,25 @@ class Cascade:
             ConcurrentModificationError: (14) a table is being written to; nothing was dropped.
             LanceNamespaceError: a drop failed, with its own code; the message names what remains.
         """
-        forbidden = [table for table in plan.foreign_tables if table not in allowed]
-        if forbidden:
-            raise spec_errors.NamespaceNotEmptyError(
-                f"namespace {plan.target}: these tables are not Lance tables and would also be "
-                f"dropped: {_named(forbidden)}; allow them by name, or move them elsewhere"
-            )
+        _check_allowed(plan, allowed)
         self._check_unchanged(plan)
-        self.check_tables([table for table in plan.tables if table.is_lance])
+        self._check_tables(plan)
         self._drop_tables(plan)
         for namespace in plan.namespaces:
             self._drop_namespace(namespace, plan)
+
+    def check(self, plan: CascadePlan, allowed: ForeignTables) -> None:
+        """Check whether `execute` would refuse a plan that was just made; nothing is changed.
+
+        Raises:
+            NamespaceNotEmptyError: (3) the plan has foreign tables that aren't allowed.
+            ConcurrentModificationError: (14) a table is being written to.
+        """
+        _check_allowed(plan, allowed)
+        self._check_tables(plan)
+
+    def _check_tables(self, plan: CascadePlan) -> None:
+        self.check_tables([table for table in plan.tables if table.is_lance])
 
     def _check_unchanged(self, plan: CascadePlan) -> None:
         """Read the namespace again, without holding a second plan of it."""
@@ -259,6 +280,15 @@ class Cascade:
         names = sorted(self.metastore.list_namespaces(namespace))
         planned = frozenset(plan.namespaces)
         return [name for name in names if namespace.child(name) not in planned]
+
+
+def _check_allowed(plan: CascadePlan, allowed: ForeignTables) -> None:
+    forbidden = [table for table in plan.foreign_tables if table not in allowed]
+    if forbidden:
+        raise spec_errors.NamespaceNotEmptyError(
+            f"namespace {plan.target}: these tables are not Lance tables and would also be "
+            f"dropped: {_named(forbidden)}; allow them by name, or move them elsewhere"
+        )
 
 
 def _planned(database: NamespaceId, reads: Iterable[BatchRead]) -> Iterator[PlannedTable]:

@@ -99,8 +99,27 @@ class NamespaceOperations:
 
         Raises:
             NamespaceNotFoundError: (1) it doesn't exist.
+            InvalidInputError: (13) the server never drops it.
         """
+        self.metastore.check_droppable(namespace)
         return Cascade(self.metastore).plan(namespace)
+
+    def check_planned(self, plan: CascadePlan, behavior: str, foreign: ForeignTables) -> None:
+        """Raise what a drop by a plan that was just made would; nothing is changed.
+
+        Args:
+            plan: the plan, as `plan_drop` returned it.
+            behavior: RESTRICT refuses a namespace that isn't empty.
+            foreign: the tables that aren't Lance but may be dropped.
+
+        Raises:
+            NamespaceNotEmptyError: (3) it has contents that may not be dropped; the message names them.
+            ConcurrentModificationError: (14) a table is being written to.
+        """
+        if behavior == RESTRICT:
+            plan.check_empty()
+        else:
+            Cascade(self.metastore, self.check_tables).check(plan, foreign)
 
     def drop_planned(self, plan: CascadePlan, foreign: ForeignTables) -> dict[str, str]:
         """Drop exactly the tables and namespaces of a plan; no file is deleted (guarantee 3).

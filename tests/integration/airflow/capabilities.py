@@ -170,7 +170,7 @@ STEPS: Mapping[str, Callable[[Lake], object]] = {
         .rename_table({"id": ["shop", "decided"], "new_table_name": "renamed"})
     ),
     "plan a cascade (`dry_run=True`)": lambda lake: lake.run(
-        LanceDropNamespaceOperator, namespace="shop", dry_run=True
+        LanceDropNamespaceOperator, namespace="shop", cascade=True, dry_run=True
     ),
     "drop a database with its tables (`cascade=True`)": lambda lake: lake.run(
         LanceDropNamespaceOperator, namespace="shop", cascade=True

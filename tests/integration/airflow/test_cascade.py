@@ -40,7 +40,13 @@ def plan(table: Table, *foreign: str) -> dict[str, Any]:
 
 
 def test_a_dry_run_only_plans(run: Run, table: Table, foreign: str, attempt: Attempt) -> None:
-    found = run(LanceDropNamespaceOperator, namespace=table.database, cascade=True, dry_run=True)
+    found = run(
+        LanceDropNamespaceOperator,
+        namespace=table.database,
+        cascade=True,
+        foreign_tables=["*"],
+        dry_run=True,
+    )
     assert found == {
         **DROPPED,
         "namespace": table.database,
@@ -48,6 +54,18 @@ def test_a_dry_run_only_plans(run: Run, table: Table, foreign: str, attempt: Att
         "plan": plan(table, foreign),
     }
     assert attempt.pushed["plan"] == found["plan"]
+    table.namespace.table_exists({"id": table.id})
+
+
+@pytest.mark.parametrize(
+    ("given", "said"), [({"cascade": True}, "not Lance.*{}"), ({}, "is not empty: it contains .*{}")]
+)
+def test_a_dry_run_fails_where_the_drop_would_after_its_plan_was_logged(
+    run: Run, table: Table, foreign: str, attempt: Attempt, given: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(AirflowFailException, match=said.format(re.escape(foreign))):
+        run(LanceDropNamespaceOperator, namespace=table.database, dry_run=True, **given)
+    assert attempt.pushed["plan"] == plan(table, foreign)
     table.namespace.table_exists({"id": table.id})
 
 

@@ -1,8 +1,11 @@
 """Drops: Glue drops a non-empty database without an error, so the namespace checks first."""
 
+from typing import Any
+
 import pytest
 from lance_namespace.errors import ErrorCode, LanceNamespaceError, NamespaceNotEmptyError
 
+from airflow_provider_lancens import LanceCatalog
 from airflow_provider_lancens.identifiers import NamespaceId
 from airflow_provider_lancens.namespace import GlueNamespace
 from airflow_provider_lancens.namespace.glue.metastore import GlueMetastore
@@ -76,3 +79,37 @@ def test_a_partial_cascade_keeps_the_database_and_can_be_repeated(
 
 def test_tables_of_a_missing_database_are_missing(catalog: GlueMetastore, database: str) -> None:
     assert catalog.drop_tables(NamespaceId.of([database]), ["t"]) == {}
+
+
+@pytest.mark.parametrize(
+    ("given", "code"),
+    [
+        ({}, ErrorCode.NAMESPACE_NOT_EMPTY),
+        ({"cascade": True}, ErrorCode.NAMESPACE_NOT_EMPTY),
+        ({"cascade": True, "foreign_tables": ["other"]}, ErrorCode.INVALID_INPUT),
+        ({"cascade": True, "foreign_tables": ["{db}.raw"]}, None),
+        ({"cascade": True, "foreign_tables": ["*"]}, None),
+    ],
+)
+def test_a_dry_run_fails_where_the_drop_would(
+    glue: GlueDouble,
+    namespace: GlueNamespace,
+    table: CatalogTable,
+    given: dict[str, Any],
+    code: ErrorCode | None,
+) -> None:
+    database = table.id.namespace.name
+    glue.client("glue").create_table(DatabaseName=database, TableInput={"Name": "raw", "Parameters": {}})
+    lake = LanceCatalog(lambda: namespace)
+    if "foreign_tables" in given:
+        given = {**given, "foreign_tables": [one.format(db=database) for one in given["foreign_tables"]]}
+
+    def outcome(*, dry_run: bool) -> object:
+        try:
+            return lake.drop_namespace(database, dry_run=dry_run, **given).outcome
+        except LanceNamespaceError as error:
+            return error.code
+
+    assert outcome(dry_run=True) == (code or "planned")
+    assert lake.list_tables(database)
+    assert outcome(dry_run=False) == (code or "done")
