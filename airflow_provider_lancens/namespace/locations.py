@@ -25,6 +25,7 @@ SCHEMES = ("s3", "gs", "az", "abfss")
 """Schemes of URLs that both Lance and the library of object stores know."""
 _S3_ALIASES = ("s3a", "s3n")
 _FILE = "file"
+_FILE_URI = "file://"
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _LONGEST = 2000
 _SHOWN = 200
@@ -57,6 +58,15 @@ def normalize(location: str) -> str:
     if scheme == _FILE:
         return "/" + rest.removeprefix("//localhost/").lstrip("/")
     return f"{scheme}:{rest}" if scheme else rest
+
+
+def described_location(location: str) -> str:
+    """Return a location that an implementation of Lance Namespace returned as Lance expects it.
+
+    pylance's own implementations return a local one as a URI, in which they quote what no URI may contain.
+    """
+    is_uri = location[: len(_FILE_URI)].lower() == _FILE_URI
+    return normalize(unquote(location) if is_uri else location)
 
 
 def is_local(location: str) -> bool:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
-from airflow_provider_lancens.namespace.locations import normalize
+from airflow_provider_lancens.namespace.locations import described_location, normalize
 from airflow_provider_lancens.namespace.table_properties import BY_IMPLEMENTATION, LAYOUT, MANAGED_BY
 from airflow_provider_lancens.namespace.update_interval import EXPECTED_UPDATE
 from airflow_provider_lancens.spark.blobs import with_blobs
@@ -66,7 +66,7 @@ def declare(
     given = dict(properties or {})
     request = DeclareTableRequest(id=list(table.parts), location=location, properties=given or None)
     try:
-        found, created = str(namespace.declare_table(request).location), True
+        found, created = described_location(str(namespace.declare_table(request).location)), True
     except spec_errors.TableAlreadyExistsError:
         if not may_exist:
             raise
@@ -193,7 +193,7 @@ def _checked_location(
     from lance_namespace import DescribeTableRequest
 
     described = namespace.describe_table(DescribeTableRequest(id=list(table.parts)))
-    found = str(described.location)
+    found = described_location(str(described.location))
     if location and normalize(found).rstrip("/") != normalize(location).rstrip("/"):
         raise spec_errors.InvalidInputError(
             f"table {table} already exists at {found!r}, not at location={location!r}; pass that location or "

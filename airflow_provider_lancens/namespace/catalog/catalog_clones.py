@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any
 
 from airflow_provider_lancens import spec_errors
+from airflow_provider_lancens.namespace.catalog.catalog_listing import Call, CatalogListing, Id
 from airflow_provider_lancens.namespace.storage.clones import Clone, Clones, clone_at
 from airflow_provider_lancens.namespace.storage.location_overlap import ResolvedLocation
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
@@ -17,13 +17,9 @@ from airflow_provider_lancens.namespace.storage.missing_files import example_of
 
 log = logging.getLogger(__name__)
 
-_MOST = 1000
+MOST_READ = 1000
 """Tables that are read at most, those of the source's own namespace first; as in a metastore."""
 _THREADS = 8
-_PAGE = 1000
-
-Id = tuple[str, ...]
-Call = Callable[[dict[str, Any]], Any]
 
 
 @dataclass(slots=True)
@@ -45,44 +41,17 @@ class CatalogClones:
         Raises:
             ServiceUnavailableError: (17) it doesn't answer.
         """
-        others = (table for table in self._tables() if table != self.source)
-        read = list(islice(others, _MOST))
+        listing = CatalogListing(self.list_namespaces, self.list_tables, self._unknown)
+        others = (table for table in listing.tables(self.source[:-1]) if table != self.source)
+        read = list(islice(others, MOST_READ))
         if next(others, None) is not None:
-            self._unknown.append(f"the catalog has more than the {_MOST} tables that are searched")
+            self._unknown.append(f"the catalog has more than the {MOST_READ} tables that are searched")
         resolved = ResolvedLocation(self.location)
         with ThreadPoolExecutor(_THREADS, thread_name_prefix="lance-clones") as pool:
             found = [one for one in pool.map(lambda table: self._clone(table, resolved), read) if one]
         if self._unread:
             self._unknown.append(f"{example_of(self._unread)} can't be read")
         return Clones(tuple(found), tuple(self._unknown))
-
-    def _tables(self) -> Iterator[Id]:
-        own = self.source[:-1]
-        for namespace in (own, *(one for one in self._below(()) if one != own)):
-            for name in self._listed("tables", self.list_tables, namespace):
-                yield (*namespace, name)
-
-    def _below(self, namespace: Id) -> Iterator[Id]:
-        yield namespace
-        for name in self._listed("namespaces", self.list_namespaces, namespace):
-            yield from self._below((*namespace, name))
-
-    def _listed(self, what: str, call: Call, namespace: Id) -> Iterator[str]:
-        token: str | None = None
-        request: dict[str, Any] = {"id": list(namespace), "limit": _PAGE}
-        while True:
-            try:
-                page = call({**request, "page_token": token} if token else request)
-            except (spec_errors.NamespaceNotFoundError, spec_errors.InvalidInputError):
-                return  # dropped meanwhile, or without such a level
-            except (spec_errors.UnsupportedOperationError, spec_errors.PermissionDeniedError) as error:
-                if what == "tables":
-                    self._unknown.append(f"the tables of {'$'.join(namespace) or 'the root'}: {error}")
-                return
-            yield from getattr(page, what)
-            if not page.page_token or page.page_token == token:
-                return
-            token = page.page_token
 
     def _clone(self, table: Id, source: ResolvedLocation) -> Clone | None:
         try:

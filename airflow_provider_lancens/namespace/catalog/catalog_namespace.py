@@ -24,16 +24,20 @@ from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.batch_reads import OF_THE_SERVER
 from airflow_provider_lancens.namespace.catalog.catalog_calls import CatalogCalls
 from airflow_provider_lancens.namespace.catalog.catalog_clones import CatalogClones
+from airflow_provider_lancens.namespace.catalog.catalog_drop import CatalogDrop
 from airflow_provider_lancens.namespace.catalog.catalog_errors import unsupported
+from airflow_provider_lancens.namespace.catalog.catalog_listing import CatalogListing
 from airflow_provider_lancens.namespace.catalog.catalog_settings import (
     DIR,
     CatalogSettings,
     catalog_properties,
 )
+from airflow_provider_lancens.namespace.catalog.folder_catalog import FolderCatalog
 from airflow_provider_lancens.namespace.config import StorageConfig
 from airflow_provider_lancens.namespace.interface import redacted_responses
 from airflow_provider_lancens.namespace.locations import (
     Location,
+    described_location,
     is_local,
     normalize,
     shown_location,
@@ -45,14 +49,13 @@ from airflow_provider_lancens.namespace.operations.repair import (
     Comparison,
 )
 from airflow_provider_lancens.namespace.requests import as_model, choice
-from airflow_provider_lancens.namespace.storage import object_store, purge
+from airflow_provider_lancens.namespace.storage import object_store
 from airflow_provider_lancens.namespace.storage.allowed_locations import AllowedLocations
 from airflow_provider_lancens.namespace.storage.clones import Clones
 from airflow_provider_lancens.namespace.storage.location_overlap import is_remote, store_of
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
 from airflow_provider_lancens.namespace.storage.missing_files import StoredVersions
 from airflow_provider_lancens.namespace.storage.purge import DropPlan
-from airflow_provider_lancens.namespace.storage.write_leases import wait_for_writes
 from airflow_provider_lancens.namespace.table_properties import BY_IMPLEMENTATION, MANAGED_BY
 from airflow_provider_lancens.namespace.table_status import TableStatus
 from airflow_provider_lancens.redaction import is_secret, redact
@@ -94,6 +97,7 @@ class CatalogNamespace(LanceNamespace):
         self._settings = CatalogSettings.parse(properties, self._config, values)
         self._properties = dict(properties)
         self._calls = CatalogCalls(self._settings, self._settings.implementation())
+        self._folder = FolderCatalog.of(self._config.root, self._settings.own) if self.impl == DIR else None
         self._vended: dict[TableId, Mapping[str, str]] = {}
         self._lock = threading.Lock()
 
@@ -173,7 +177,7 @@ class CatalogNamespace(LanceNamespace):
         return _redacted(
             redacted_responses.DescribeTableResponse,
             described,
-            location=self._checked(self._given(described.location, table), table),
+            location=self._checked(self._given(_plain(described.location), table), table),
             storage_options=options,
         )
 
@@ -183,19 +187,20 @@ class CatalogNamespace(LanceNamespace):
         Raises:
             UnsupportedOperationError: (0) the metastore is to decide its versions.
             TableAlreadyExistsError: (5) it exists.
+            InvalidInputError: (13) of a folder without entries: the table was deregistered there.
         """
         asked = as_model(models.DeclareTableRequest, request)
         self._refuse_managed(asked.properties)
         if asked.location is not None:
             self._checked(asked.location, self._subject(asked.id))
-        declared = self._called("declare_table", models.DeclareTableRequest, asked)
+        declared = self._declared(asked)
         table = self._subject(asked.id)
         self._refuse_decided(declared.managed_versioning, table)
         options = self._vended_options(asked.vend_credentials, declared.storage_options)
         return _redacted(
             redacted_responses.DeclareTableResponse,
             declared,
-            location=self._checked(self._given(declared.location, table), table),
+            location=self._checked(self._given(_plain(declared.location), table), table),
             storage_options=options,
         )
 
@@ -204,20 +209,23 @@ class CatalogNamespace(LanceNamespace):
 
         Raises:
             UnsupportedOperationError: (0) the metastore is to decide its versions, or the entry of a table
-                that exists is to be replaced, and the catalog can't.
-            InvalidInputError: (13) of a folder: the location isn't below its root.
+                that exists is to be replaced, and the catalog can't; or it had no effect.
+            TableAlreadyExistsError: (5) it exists.
+            InvalidInputError: (13) of a folder: the location isn't below its root, is that of its entries, or
+                isn't the folder of a table of the topmost level.
         """
         asked = as_model(models.RegisterTableRequest, request)
         self._refuse_managed(asked.properties)
         self._checked(asked.location, self._subject(asked.id))
-        passed = asked.model_copy(update={"location": self._relative(asked.location)})
         try:
+            passed = asked.model_copy(update={"location": self._registrable(asked)})
             registered = self._called("register_table", models.RegisterTableRequest, passed)
         except spec_errors.TableAlreadyExistsError as error:
             if choice(asked.mode, ("create", "overwrite"), "create", "mode") == "create":
                 raise
             what = f"replacing the entry of {self._subject(asked.id)} (if_exists='replace')"
             raise unsupported(what, self.impl, "deregister it first, which keeps its data") from error
+        self._check_effect("registering", asked.id, registered=True)
         return _redacted(
             redacted_responses.RegisterTableResponse, registered, location=normalize(asked.location)
         )
@@ -236,23 +244,43 @@ class CatalogNamespace(LanceNamespace):
             return models.TableExistsResponse()
 
     def deregister_table(self, request: AnyRequest) -> models.DeregisterTableResponse:
-        """Remove a table's entry; its data stays."""
-        removed = self._called("deregister_table", models.DeregisterTableRequest, request)
+        """Remove a table's entry; its data stays.
+
+        Raises:
+            UnsupportedOperationError: (0) it has no effect: the catalog knows the table by its folder.
+            TableNotFoundError: (4) there is no such table.
+        """
+        asked = as_model(models.DeregisterTableRequest, request)
+        if self._folder is not None and self._folder.own_folder(asked.id or ()):
+            found = self._location_of(asked.id)
+            if found is None:
+                raise spec_errors.TableNotFoundError(f"{self._subject(asked.id)} doesn't exist")
+            self._folder.check_deregistration(asked.id or (), found)
+        removed = self._remove_entry(asked.id or [])
+        self._check_effect("deregistering", asked.id, registered=False)
         return _redacted(
             redacted_responses.DeregisterTableResponse, removed, location=_plain(removed.location)
         )
 
     def drop_table(self, request: AnyRequest) -> models.DropTableResponse:
-        """Remove a table's entry and its data, as the catalog does.
+        """Remove a table's entry and its data.
+
+        Of a folder, only files of Lance and of this package are deleted (guarantee 3); any other catalog
+        decides what it deletes.
 
         Raises:
             TableNotFoundError: (4) there is no such table.
-            InvalidInputError: (13) a table is a clone that refers to its data.
+            InvalidInputError: (13) another table of the catalog has the same location or an overlapping one,
+                or is a clone that refers to the data; or of a folder: its location is a symbolic link or that
+                of the catalog's entries, or the table exists by a folder that has other files.
             ConcurrentModificationError: (14) a write to it is running.
             PermissionDeniedError: (15) its location isn't allowed.
         """
         asked = as_model(models.DropTableRequest, request)
-        self._droppable(asked)
+        drop = self._droppable(asked)
+        if self._folder is not None:
+            drop.remove_from(self._folder, lambda: self._remove_entry(drop.table.parts))
+            return redacted_responses.DropTableResponse(id=asked.id, location=drop.location)
         dropped = self._called("drop_table", models.DropTableRequest, asked)
         return _redacted(redacted_responses.DropTableResponse, dropped, location=_plain(dropped.location))
 
@@ -387,13 +415,10 @@ class CatalogNamespace(LanceNamespace):
     def plan_drop_table(self, request: AnyRequest) -> DropPlan:
         """Return what `drop_table` would delete; nothing is changed.
 
-        The catalog decides what it deletes: its other files may be too.
-
         Raises:
             LanceNamespaceError: what `drop_table` would raise.
         """
-        described = self._droppable(as_model(models.DropTableRequest, request))
-        return purge.plan(str(described.location), described.storage_options or {})
+        return self._droppable(request).plan()
 
     def plan_drop_namespace(self, request: AnyRequest) -> NoReturn:
         """Refuse: a catalog may contain objects that this package can't list, so there is no plan.
@@ -416,24 +441,80 @@ class CatalogNamespace(LanceNamespace):
         """
         raise unsupported("a cascade", self.impl, "drop or deregister the namespace's tables, then it")
 
-    def _droppable(self, asked: models.DropTableRequest) -> models.DescribeTableResponse:
+    def _droppable(self, request: AnyRequest) -> CatalogDrop:
+        """Return the drop of a table, which was checked."""
+        asked = as_model(models.DropTableRequest, request)
         described = self.describe_table(models.DescribeTableRequest(id=asked.id, vend_credentials=True))
-        files = Manifests(str(described.location), described.storage_options or {}, is_optional=True)
-        wait_for_writes(files, f"{self._subject(asked.id)} can't be dropped")
-        self._check_no_clones(TableId(tuple(asked.id or ())), str(described.location))
-        return described
+        table, location = TableId(tuple(asked.id or ())), str(described.location)
+        listing = CatalogListing(self.list_namespaces, self.list_tables)
+        options = described.storage_options or {}
+        drop = CatalogDrop(table, location, options, self._folder, listing, self._location_of)
+        drop.check(lambda: self.clones_of(table, location))
+        return drop
 
-    def _check_no_clones(self, table: TableId, location: str) -> None:
-        clones = self.clones_of(table, location)
-        for clone in clones.found:
-            raise spec_errors.InvalidInputError(
-                f"table {table}: table {clone.table} is a clone that refers to its data; drop the clone "
-                "first, or overwrite it; deregistering this table keeps the data"
+    def _declared(self, asked: models.DeclareTableRequest) -> models.DeclareTableResponse:
+        """Declare a table; in a folder, the entry of a table whose folder somebody removed is replaced."""
+        parts, folder = asked.id or [], self._folder
+        own = None if folder is None else folder.own_folder(parts)
+        if own and self._location_of(parts) is not None:
+            raise spec_errors.TableAlreadyExistsError(f"{self._subject(parts)} already exists, at {own}")
+        declared: models.DeclareTableResponse
+        try:
+            declared = self._called("declare_table", models.DeclareTableRequest, asked)
+        except spec_errors.TableAlreadyExistsError:
+            if folder is None or not own or self._location_of(parts) is not None:
+                raise
+            folder.check_not_deregistered(parts)
+            with contextlib.suppress(spec_errors.TableNotFoundError):
+                self._remove_entry(parts)
+            declared = self._called("declare_table", models.DeclareTableRequest, asked)
+        return declared
+
+    def _remove_entry(self, parts: Sequence[str]) -> models.DeregisterTableResponse:
+        removed: models.DeregisterTableResponse
+        request = models.DeregisterTableRequest(id=list(parts))
+        removed = self._called("deregister_table", models.DeregisterTableRequest, request)
+        return removed
+
+    def _registrable(self, asked: models.RegisterTableRequest) -> str:
+        """Return a location as a folder's catalog registers it; that of another catalog as it is."""
+        if self._folder is None:
+            return str(asked.location)
+        location = Location.of(asked.location)
+        relative = self._folder.relative(location)
+        parts = asked.id or []
+        exists = self._folder.own_folder(parts) is not None and self._location_of(parts) is not None
+        self._folder.check_registration(parts, location, exists=exists)
+        return relative
+
+    def _check_effect(self, doing: str, parts: Sequence[str] | None, *, registered: bool) -> None:
+        """Check that the catalog did what it reports.
+
+        Raises:
+            UnsupportedOperationError: (0) it didn't.
+        """
+        try:
+            exists = self._location_of(parts) is not None
+        except spec_errors.LanceNamespaceError as error:
+            log.info("%s: whether %s it had an effect is unknown: %s", self._subject(parts), doing, error)
+            return
+        if exists != registered:
+            now = "still exists" if exists else "doesn't exist"
+            raise unsupported(
+                f"{doing} {self._subject(parts)}",
+                self.impl,
+                "use a table in a namespace",
+                f"it reported success, but the table {now}",
             )
-        for reason in clones.unknown:
-            log.warning(
-                "Table %s: a shallow clone may refer to its data, which a drop deletes: %s", table, reason
-            )
+
+    def _location_of(self, parts: Sequence[str] | None) -> str | None:
+        """Return the location of a table, allowed or not; None if there is no such table."""
+        request = models.DescribeTableRequest(id=list(parts or ()))
+        try:
+            location = self._called("describe_table", models.DescribeTableRequest, request).location
+        except (spec_errors.TableNotFoundError, spec_errors.NamespaceNotFoundError):
+            return None
+        return self._given(_plain(location), self._subject(parts))
 
     def _called(self, operation: str, model: type[BaseModel], request: AnyRequest, *data: Any) -> Any:
         asked = as_model(model, request)
@@ -480,17 +561,6 @@ class CatalogNamespace(LanceNamespace):
         if not location:
             raise spec_errors.InternalError(f"{table}: the catalog {self.impl} returned no location")
         return location
-
-    def _relative(self, location: str) -> str:
-        """Return a location as a folder's catalog registers it; that of another one as it is."""
-        if self.impl != DIR:
-            return location
-        root, checked = normalize(self._config.root).rstrip("/"), Location.of(location)
-        if not checked.startswith(f"{root}/"):
-            raise spec_errors.InvalidInputError(
-                f"location={location!r}: impl=dir registers data below its root alone, {redact(root)}"
-            )
-        return checked.removeprefix(f"{root}/")
 
     def _refuse_managed(self, properties: Mapping[str, str] | None) -> None:
         if (properties or {}).get(MANAGED_BY, "").strip().lower() == BY_IMPLEMENTATION:
@@ -539,7 +609,7 @@ def _redacted(model: type[_Model], response: BaseModel, **changed: Any) -> _Mode
 
 
 def _plain(location: str | None) -> str | None:
-    return None if location is None else normalize(location)
+    return None if location is None else described_location(location)
 
 
 def _unless_unchanged(status: StatusOrError, known: object) -> StatusOrError:

@@ -11,7 +11,7 @@ import contextlib
 import os
 import stat
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -84,6 +84,11 @@ def remove_below(root: int, folder: str, is_own: Callable[[str], bool]) -> int:
             remove_if_empty(name, descriptor)
     remove_if_empty(folder, root)
     return removed
+
+
+def remove_in(root: int, names: Collection[str]) -> int:
+    """Remove regular files directly in an open folder, and return how many there were."""
+    return sum(_unlink(name, root) for name in names if _is_file(name, root))
 
 
 def remove_file(root: Path, path: FilePath) -> None:

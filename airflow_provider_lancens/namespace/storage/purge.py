@@ -1,9 +1,9 @@
 """Deletion of a table's data: the only module of the package that deletes a whole dataset (guarantee 3).
 
 Only files that Lance and this package write are deleted, identified by folder and name, below a location that
-has ``_versions``. No symbolic link is followed or removed; folders that aren't empty are kept. Files are
-deleted in the order of `LANCE_ENTRIES`, the manifests last: they mark the folder as Lance's, so an
-interrupted removal is recognized and finished by the next one.
+has ``_versions``, or the marker by which a folder's catalog declares a table. No symbolic link is followed or
+removed; folders that aren't empty are kept. Files are deleted in the order of `LANCE_ENTRIES`, the manifests
+last: they mark the folder as Lance's, so an interrupted removal is recognized and finished by the next one.
 """
 
 from __future__ import annotations
@@ -73,7 +73,11 @@ class DropPlan:
     tags: tuple[str, ...]
     """Names of the table's tags, whose versions are deleted too."""
     other_files: int
-    """Number of other files and links there, which are kept."""
+    """Number of other files and links there."""
+    others: tuple[str, ...] = ()
+    """Paths of some of them, relative to the location."""
+    keeps_others: bool = True
+    """Whether they are kept; False if a catalog deletes the data, and may delete them too."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the plan as plain JSON values, without the location."""
@@ -85,20 +89,23 @@ class DropPlan:
         }
 
     def __str__(self) -> str:
-        kept = f"; {self.other_files} other files are kept" if self.other_files else ""
+        fate = "are kept" if self.keeps_others else "are there, which the catalog may delete too"
+        kept = f"; {self.other_files} other files {fate}" if self.other_files else ""
         tags = f", with tags {', '.join(map(on_one_line, self.tags))}" if self.tags else ""
         return f"{self.files} files of {self.bytes} bytes at {self.location}{tags}{kept}"
 
 
-def remove(location: str, storage_options: Mapping[str, str]) -> int:
+def remove(location: str, storage_options: Mapping[str, str], markers: frozenset[str] = frozenset()) -> int:
     """Remove Lance's and this package's files below a location; all others are kept and logged.
 
     Args:
         location: the table's root.
         storage_options: Lance's storage options for it.
+        markers: names of files at the root by which a catalog marks its tables. They are removed last, and
+            mark the location as Lance's as ``_versions`` does.
 
     Returns:
-        The number of removed files; 0 if no ``_versions`` marks the location as Lance's.
+        The number of removed files; 0 if nothing marks the location as Lance's.
 
     Raises:
         InvalidInputError: (13) the location is invalid, or it or its ``_versions`` is a symbolic link.
@@ -108,16 +115,19 @@ def remove(location: str, storage_options: Mapping[str, str]) -> int:
     location = Location.of(location)
     with object_store.storage_errors(location, storage_options):
         if is_local(location):
-            return _remove_local(Path(location))
-        return _remove_remote(location, storage_options)
+            return _remove_local(Path(location), markers)
+        return _remove_remote(location, storage_options, markers)
 
 
-def plan(location: str, storage_options: Mapping[str, str]) -> DropPlan:
+def plan(
+    location: str, storage_options: Mapping[str, str], markers: frozenset[str] = frozenset()
+) -> DropPlan:
     """Count the files that `remove` would remove and keep, in one listing.
 
     Args:
         location: the table's root.
         storage_options: Lance's storage options for it.
+        markers: as of `remove`.
 
     Raises:
         InvalidInputError: (13) the location is invalid, or it or its ``_versions`` is a symbolic link.
@@ -125,21 +135,26 @@ def plan(location: str, storage_options: Mapping[str, str]) -> DropPlan:
         ServiceUnavailableError: (17) the storage failed.
     """
     location = Location.of(location)
-    files = size = others = 0
+    files = size = other_files = 0
+    others: list[str] = []
     tags: list[str] = []
     with object_store.storage_errors(location, storage_options):
         if is_local(location):
             _check_not_linked(Path(location))
-        has_data = object_store.latest_version(location, storage_options) is not None
-        is_removed = _is_own if has_data else _is_lease
+        is_table = object_store.latest_version(location, storage_options) is not None or bool(
+            _found(markers, location, storage_options)
+        )
+        is_removed = _is_own if is_table else _is_lease
         for path, path_size in _sizes(location, storage_options):
-            if not is_removed(path) or path_size is None:
-                others += 1
+            if path_size is None or not (path in markers or is_removed(path)):
+                other_files += 1
+                if len(others) < _NAMED:
+                    others.append(path)
                 continue
             files, size = files + 1, size + path_size
             if tag := _TAG.fullmatch(path):
                 tags.append(tag[1])
-    return DropPlan(location, files, size, tuple(sorted(tags)), others)
+    return DropPlan(location, files, size, tuple(sorted(tags)), other_files, tuple(others))
 
 
 def first_foreign_path(location: str) -> str | None:
@@ -189,43 +204,60 @@ def _sizes(location: str, storage_options: Mapping[str, str]) -> Iterator[tuple[
             yield from ((entry["path"], entry["size"]) for entry in page)
 
 
-def _remove_local(root: Path) -> int:
+def _remove_local(root: Path, markers: frozenset[str]) -> int:
     _check_not_linked(root)
     if not root.is_dir():
         return 0
     with local_folder.open_folder(root) as open_folder:
         names = local_folder.files_in(open_folder, VERSIONS)
-        has_data = any(version_of(name) is not None for name in names)
-        removed = _remove_all(
-            lambda folder, is_own: local_folder.remove_below(open_folder, folder, is_own), has_data=has_data
+        is_table = any(version_of(name) is not None for name in names) or not markers.isdisjoint(
+            local_folder.files_in(open_folder, ".")
         )
+        removed = _remove_all(
+            lambda folder, is_own: local_folder.remove_below(open_folder, folder, is_own), is_table=is_table
+        )
+        removed += local_folder.remove_in(open_folder, markers)
     local_folder.remove_if_empty(root)
     if is_own_place(str(root)):
         local_folder.remove_if_empty(root.parent)
-    if has_data and root.is_dir():
+    if is_table and root.is_dir():
         _log_left(str(root), sorted(path.name for path in root.iterdir()))
     return removed
 
 
-def _remove_remote(location: str, storage_options: Mapping[str, str]) -> int:
+def _remove_remote(location: str, storage_options: Mapping[str, str], markers: frozenset[str]) -> int:
     store = object_store.open_store(location, storage_options)
     if store is None:
         return 0
-    has_data = object_store.latest_version(location, storage_options) is not None
+    marked = _found(markers, location, storage_options)
+    is_table = bool(marked) or object_store.latest_version(location, storage_options) is not None
     removed = _remove_all(
-        lambda folder, is_own: _remove_objects(location, storage_options, folder, is_own), has_data=has_data
+        lambda folder, is_own: _remove_objects(location, storage_options, folder, is_own), is_table=is_table
     )
-    if not has_data:
+    if marked:
+        object_store.delete_objects(location, storage_options, marked)
+    if not is_table:
         return removed
     left = obstore.list_with_delimiter(store)
     _log_left(location, sorted([*left["common_prefixes"], *(entry["path"] for entry in left["objects"])]))
-    return removed
+    return removed + len(marked)
 
 
-def _remove_all(remove_below: _RemoveBelow, *, has_data: bool) -> int:
-    """Remove the files of a table; without data, it may have leases, and the gate of a conversion."""
+def _found(markers: frozenset[str], location: str, storage_options: Mapping[str, str]) -> list[str]:
+    """Return those of the markers that are at a location."""
+    if not markers:
+        return []
+    if is_local(location):
+        return [entry.name for entry in local_folder.entries_in(location) if entry.name in markers]
+    store: Any = object_store.open_store(location, storage_options)
+    listed = obstore.list_with_delimiter(store)
+    return [entry["path"] for entry in listed["objects"] if entry["path"] in markers]
+
+
+def _remove_all(remove_below: _RemoveBelow, *, is_table: bool) -> int:
+    """Remove the files of a table; what isn't marked as one may have leases, and the gate of a conversion."""
     removed = remove_below(RECORDED, _is_lease)  # first: a write without its lease commits nothing
-    if not has_data:
+    if not is_table:
         return removed
     removed += sum(remove_below(folder, _is_removed_first) for folder in LANCE_ENTRIES)
     return removed + remove_below(VERSIONS, _is_own)

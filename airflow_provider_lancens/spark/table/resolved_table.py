@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import InvalidIdentifierError, TableId
-from airflow_provider_lancens.namespace.locations import Location
+from airflow_provider_lancens.namespace.locations import Location, described_location
 from airflow_provider_lancens.namespace.managed.managed_versions import unknown_versions_error
 from airflow_provider_lancens.namespace.property_keys import storage_options
 from airflow_provider_lancens.namespace.storage.allowed_locations import AllowedLocations
@@ -164,7 +164,8 @@ class ResolvedTable:
             now = self.namespace.describe_table(DescribeTableRequest(id=self.parts, vend_credentials=False))
         except spec_errors.TableNotFoundError:
             return self._gone()
-        if not now.location or Location.of(now.location) != self.dataset.location:
+        location = now.location and Location.of(described_location(now.location))
+        if location != self.dataset.location:
             return self._stale(f"it was at {self.dataset.location}, and a table of its name is elsewhere now")
         if (now.managed_versioning is True) != (self.dataset.version_authority is not None):
             return self._stale("another authority decides its versions now")
@@ -337,7 +338,7 @@ def resolved_table(
             raise spec_errors.InvalidTableStateError(f"table {table}: its namespace returned no location")
         options = _options(connect, identifier, own_options, answer.storage_options or {})
         allowed = getattr(namespace, "allowed_locations", AllowedLocations())
-        dataset = DatasetRef(answer.location, options, allowed=allowed)
+        dataset = DatasetRef(described_location(answer.location), options, allowed=allowed)
         versions: LanceNamespace = StorageVersions(dataset)
         if answer.managed_versioning is True:
             dataset = replace(dataset, version_authority=VersionAuthority(namespace, identifier.parts))

@@ -109,7 +109,7 @@ def test_a_database_and_its_tables_are_created_listed_and_dropped(lake: LanceCat
         "table": "shop$orders",
         "operation": "declare_table",
         "outcome": "unchanged",
-        "location": f"file://{table.location}",
+        "location": table.location,
     }
     assert lake.table("shop.orders").declaration is None
     assert lake.list_databases() == ["shop"]

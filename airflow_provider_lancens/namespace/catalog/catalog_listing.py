@@ -1,0 +1,59 @@
+"""Walk through the tables of a catalog, by the operations that each implementation has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from airflow_provider_lancens import spec_errors
+
+_PAGE = 1000
+
+Id = tuple[str, ...]
+Call = Callable[[dict[str, Any]], Any]
+
+
+@dataclass(slots=True)
+class CatalogListing:
+    """One walk through the tables of a catalog."""
+
+    list_namespaces: Call
+    list_tables: Call
+    unknown: list[str] = field(default_factory=list)
+    """What couldn't be listed, and why."""
+
+    def tables(self, first: Id) -> Iterator[Id]:
+        """Iterate over the identifiers of all tables.
+
+        Args:
+            first: the namespace whose tables come first.
+
+        Raises:
+            ServiceUnavailableError: (17) the catalog doesn't answer.
+        """
+        for namespace in (first, *(one for one in self._below(()) if one != first)):
+            for name in self._listed("tables", self.list_tables, namespace):
+                yield (*namespace, name)
+
+    def _below(self, namespace: Id) -> Iterator[Id]:
+        yield namespace
+        for name in self._listed("namespaces", self.list_namespaces, namespace):
+            yield from self._below((*namespace, name))
+
+    def _listed(self, what: str, call: Call, namespace: Id) -> Iterator[str]:
+        token: str | None = None
+        request: dict[str, Any] = {"id": list(namespace), "limit": _PAGE}
+        while True:
+            try:
+                page = call({**request, "page_token": token} if token else request)
+            except (spec_errors.NamespaceNotFoundError, spec_errors.InvalidInputError):
+                return  # dropped meanwhile, or without such a level
+            except (spec_errors.UnsupportedOperationError, spec_errors.PermissionDeniedError) as error:
+                if what == "tables":
+                    self.unknown.append(f"the tables of {'$'.join(namespace) or 'the root'}: {error}")
+                return
+            yield from getattr(page, what)
+            if not page.page_token or page.page_token == token:
+                return
+            token = page.page_token
