@@ -25,7 +25,8 @@ task as it does in a job without Airflow, and ``error.code`` has the number::
     │   ├── TableColumnNotFoundError         12   fails
     │   ├── InvalidInputError                13   fails
     │   ├── ConcurrentModificationError      14   retried: another writer was first
-    │   │   └── StaleTableError              14   retried: the table was replaced or converted
+    │   │   ├── StaleTableError              14   retried: the table was replaced or converted
+    │   │   └── PassedVersionError           14   fails: the table is past the expected version
     │   ├── PermissionDeniedError            15   fails
     │   ├── UnauthenticatedError             16   fails
     │   ├── ServiceUnavailableError          17   retried: nobody answered, or the storage is full
@@ -140,8 +141,8 @@ def airflow_error(attempt: str, error: LanceNamespaceError) -> AirflowException:
         error: the namespace's error.
 
     Returns:
-        A LanceRetryableError for codes 14, 17 and 21, else an AirflowFailException; it is of the class of
-        `error` too, with its ``code``.
+        A LanceRetryableError for codes 14, 17 and 21, except for a PassedVersionError, else an
+        AirflowFailException; it is of the class of `error` too, with its ``code``.
     """
     from airflow_provider_lancens.redaction import redact
 
@@ -152,7 +153,8 @@ def airflow_error(attempt: str, error: LanceNamespaceError) -> AirflowException:
 
 def _airflow_class(kind: type[LanceNamespaceError]) -> type[AirflowException]:
     """Return the class of errors that are of a namespace's class, and of the one that Airflow goes by."""
-    airflow_kind = LanceRetryableError if kind.code in _TRANSIENT_CODES else AirflowFailException
+    may_pass = getattr(kind, "may_pass", kind.code in _TRANSIENT_CODES)
+    airflow_kind = LanceRetryableError if may_pass else AirflowFailException
     return type(kind.__name__, (airflow_kind, kind), {"__module__": kind.__module__, "__doc__": kind.__doc__})
 
 
@@ -166,7 +168,8 @@ def airflow_errors(attempt: str) -> Iterator[None]:
     Raises:
         LanceRetryableError: for codes 14, 17 and 21; or for a library's error whose text contained a secret,
             without the secret. Other errors of libraries are raised unchanged.
-        AirflowFailException: for any other code; a retry would fail in the same way.
+        AirflowFailException: for any other code, and for a table that is past an expected version; a retry
+            would fail in the same way.
     """
     from lance_namespace.errors import LanceNamespaceError  # takes a second: only where a task runs
 

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from airflow_provider_lancens import spec_errors
 
 
 class StaleTableError(spec_errors.ConcurrentModificationError):
     """The name belongs to another table by now, or another authority decides the table's versions (14)."""
+
+
+class PassedVersionError(spec_errors.ConcurrentModificationError):
+    """The table is past the version that it was expected to be at, and never returns to it (14)."""
+
+    may_pass: ClassVar[bool] = False
+    """Whether a later try may succeed; otherwise, the code says it."""
 
 
 class MissingBucketError(spec_errors.ServiceUnavailableError):

@@ -76,10 +76,10 @@ class LanceReleaseOperator(LanceOperator):
         """Make the release, or return the one that an earlier try made.
 
         Raises:
-            AirflowFailException: an argument is invalid, there is no such table or version, or a table would
-                go back to an older version.
-            LanceRetryableError: the release set isn't at the expected version, it was moved meanwhile, or the
-                metastore or the storage is unavailable.
+            AirflowFailException: an argument is invalid, there is no such table or version, a table would go
+                back to an older version, or the release set is past the expected version.
+            LanceRetryableError: the release set isn't at the expected version yet, it was moved meanwhile, or
+                the metastore or the storage is unavailable.
         """
         from airflow_provider_lancens.operators._spark.idempotency import identity_in
 

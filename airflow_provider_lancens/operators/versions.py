@@ -52,8 +52,9 @@ class LanceAdvanceVersionOperator(LanceOperator):
         """Advance the version.
 
         Raises:
-            AirflowFailException: the storage is this table's version authority, or lacks the new version.
-            LanceRetryableError: the table is at neither version, or the metastore is unavailable.
+            AirflowFailException: the storage is this table's version authority, or lacks the new version; or
+                the table is past the expected version, and not at the new one.
+            LanceRetryableError: the table isn't at the expected version yet, or the metastore is unavailable.
         """
         table = parse_table(self.table)
         expected = needed_version("expected_version", self.expected_version)

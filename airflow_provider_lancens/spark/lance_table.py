@@ -1390,7 +1390,8 @@ class Table:
 
         Raises:
             UnsupportedOperationError: (0) the catalog has no versions of its own.
-            ConcurrentModificationError: (14) the table is at neither version.
+            ConcurrentModificationError: (14) the table is at neither version; a PassedVersionError if it is
+                past `expected_version`.
             InvalidTableStateError: (19) the storage is the version authority, or lacks the version.
         """
         advanced = self._managing("advance_table_version")(

@@ -263,7 +263,7 @@ def move_release_set(
         InvalidInputError: (13) there are no tables, a version is staged or older than that of the last
             release, or other versions were released under the key.
         ConcurrentModificationError: (14) the release set isn't at `expected_version`, or it was moved
-            meanwhile.
+            meanwhile; a PassedVersionError if it is past `expected_version`, which no later try changes.
         InvalidTableStateError: (19) the table isn't a release set.
     """
     members = _parsed(tables, keep_releases)
@@ -378,10 +378,7 @@ def _checked(
     """Return the members of the last release."""
     target = lookup.target
     if expected is not None and lookup.version != expected:
-        raise spec_errors.ConcurrentModificationError(
-            f"release set {target.id}: is at version {lookup.version}, but expected_version={expected}; "
-            "nothing was released"
-        )
+        raise _is_elsewhere(target, lookup.version, expected)
     if lookup.latest is None:
         return {}
     before = read_members(lookup.latest, target.id)
@@ -389,6 +386,18 @@ def _checked(
     if older and not allow_older:
         raise _is_older(target, lookup.version, older[0], before[older[0]], members[older[0]])
     return before
+
+
+def _is_elsewhere(
+    target: ResolvedTable, version: int, expected: int
+) -> spec_errors.ConcurrentModificationError:
+    from airflow_provider_lancens.namespace.own_errors import PassedVersionError
+
+    kind = PassedVersionError if version > expected else spec_errors.ConcurrentModificationError
+    return kind(
+        f"release set {target.id}: is at version {version}, but expected_version={expected}; nothing was "
+        "released"
+    )
 
 
 def _is_older(

@@ -15,6 +15,7 @@ from airflow_provider_lancens.namespace.managed.managed_versions import ManagedV
 from airflow_provider_lancens.namespace.managed.publication import CommitRecord
 from airflow_provider_lancens.namespace.metastore_protocol import CatalogTable, ParameterChange
 from airflow_provider_lancens.namespace.operations.table_operations import TableOperations
+from airflow_provider_lancens.namespace.own_errors import PassedVersionError
 from airflow_provider_lancens.namespace.storage.manifests import Manifest, Manifests
 
 T = TypeVar("T")
@@ -98,7 +99,8 @@ class VersionOperations:
             False if it was already at `new`, as on a repeated request.
 
         Raises:
-            ConcurrentModificationError: (14) it is at neither version.
+            ConcurrentModificationError: (14) it is at neither version; a PassedVersionError if it is past
+                `expected`.
             TableVersionNotFoundError: (11) `new` isn't on the storage.
             InvalidInputError: (13) the table isn't implementation-managed, or `new` isn't newer.
             InvalidTableStateError: (19) a direct writer has made another version `expected`.
@@ -127,9 +129,10 @@ class VersionOperations:
     def _advanced(self, catalog_table: CatalogTable, expected: int, new: int) -> ParameterChange:
         managed = self.managed(catalog_table)
         if managed.version != expected:
-            raise spec_errors.ConcurrentModificationError(
-                f"table {catalog_table.id}: it is at version {managed.version}, expected {expected}"
+            kind = (
+                PassedVersionError if managed.version > expected else spec_errors.ConcurrentModificationError
             )
+            raise kind(f"table {catalog_table.id}: it is at version {managed.version}, expected {expected}")
         managed.finish()  # `new` may be built on the storage's newest version
         if managed.manifests.find(new) is None:
             raise spec_errors.TableVersionNotFoundError(

@@ -8,6 +8,7 @@ from typing import Any
 import lance
 import pyarrow as pa
 import pytest
+from lance_namespace.errors import ConcurrentModificationError
 
 from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException, LanceRetryableError
@@ -123,6 +124,14 @@ def test_a_version_is_advanced_once(run: Run, table: Table, managed: str) -> Non
 def test_an_unmet_expected_version_is_retryable(run: Run, table: Table, managed: str) -> None:
     with pytest.raises(LanceRetryableError, match="it is at version 1, expected 5"):
         run(LanceAdvanceVersionOperator, table=str(table), expected_version=5, version=6)
+
+
+def test_an_expected_version_that_the_table_has_passed_fails_without_retry(
+    run: Run, table: Table, managed: str
+) -> None:
+    with pytest.raises(AirflowFailException, match=r"it is at version 1, expected 0 \(code 14, ") as raised:
+        run(LanceAdvanceVersionOperator, table=str(table), expected_version=0, version=2)
+    assert isinstance(raised.value, ConcurrentModificationError)
 
 
 def test_advancing_to_a_missing_version_fails_without_retry(run: Run, table: Table, managed: str) -> None:

@@ -1,10 +1,14 @@
-"""Releases that are refused before anything is read."""
+"""Releases that are refused, most of them before anything is read."""
 
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
-from lance_namespace.errors import InvalidInputError
+from lance_namespace.errors import ConcurrentModificationError, InvalidInputError
 
+from airflow_provider_lancens import connect
+from airflow_provider_lancens.namespace.own_errors import PassedVersionError
 from airflow_provider_lancens.spark import NamespaceSpec
 from airflow_provider_lancens.spark.release_sets import move_release_set
 
@@ -38,3 +42,20 @@ def test_a_flag_that_is_neither_true_nor_false_is_refused() -> None:
     text: Any = "false"
     with pytest.raises(InvalidInputError, match=r"^allow_older: expected True or False, got 'false'"):
         move_release_set(NOWHERE, "shop$daily", {"a$b": 1}, allow_older=text)
+
+
+def test_an_expected_version_that_the_release_set_has_passed_is_told_from_one_that_it_may_reach(
+    tmp_path: Path,
+) -> None:
+    lake = connect("dir", {"root": str(tmp_path)})
+    for name in ("orders", "daily"):
+        lake.declare_table(name)
+    lake.table("orders").append(pa.table({"n": [1]}))
+    daily = lake.release_set("daily")
+    assert daily.release({"orders": 1}, expected_version=0).version == 1
+
+    with pytest.raises(PassedVersionError, match=r"is at version 1, but expected_version=0; nothing was"):
+        daily.release({"orders": 1}, expected_version=0)
+    with pytest.raises(ConcurrentModificationError, match="is at version 1, but expected_version=2") as early:
+        daily.release({"orders": 1}, expected_version=2)
+    assert not isinstance(early.value, PassedVersionError)
