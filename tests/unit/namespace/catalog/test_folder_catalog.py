@@ -4,6 +4,7 @@ import logging
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import unquote
 
 import lance
 import lance_namespace
@@ -25,7 +26,10 @@ from airflow_provider_lancens.namespace.catalog.folder_catalog import FolderCata
 from airflow_provider_lancens.namespace.storage import purge
 from airflow_provider_lancens.spark import LanceCatalog, connect
 from airflow_provider_lancens.spark.keys import key_records
+from tests.servers.s3_bucket import Stored
+from tests.servers.s3_double import S3Double
 
+ROWS = pa.table({"n": [1]})
 ORDERS, LINES = ["s", "orders"], ["s", "lines"]
 
 
@@ -359,3 +363,32 @@ def test_the_properties_of_the_implementation_are_read(
     assert (folder.lists_folders, folder.has_entries, folder.entries_first) == expected
     assert folder.own_folder(["orders"]) == ("/lake/orders.lance" if expected[0] else None)
     assert folder.own_folder(ORDERS) is None
+
+
+@pytest.mark.parametrize("name", ["lake", "my lake"])
+def test_a_table_in_a_bucket_is_dropped(name: str) -> None:
+    with S3Double() as s3:
+        storage = {f"storage.{option}": value for option, value in s3.storage.items()}
+        namespace = CatalogNamespace(root=f"s3://lake/{name}", **storage)
+        namespace.create_namespace({"id": ["s"]})
+        for table in (["orders"], ORDERS):
+            location = str(namespace.declare_table({"id": table}).location)
+            readme = f"{unquote(location).removeprefix('s3://lake/')}/README.txt"
+            lance.write_dataset(ROWS, location, storage_options=s3.storage, mode="append")
+            files = len(tables_in(s3))
+            s3.bucket.put(readme, Stored.of(b"mine"))
+            if table == ORDERS:
+                plan = namespace.plan_drop_table({"id": table})
+                assert (plan.files, plan.other_files) == (files, 1)
+            else:
+                with pytest.raises(InvalidInputError, match="move them away first"):
+                    namespace.drop_table({"id": table})
+                s3.bucket.remove(readme)
+            namespace.drop_table({"id": table})
+            with pytest.raises(TableNotFoundError):
+                namespace.describe_table({"id": table})
+        assert tables_in(s3) == [readme]
+
+
+def tables_in(s3: S3Double) -> list[str]:
+    return [key for key in s3.bucket.objects if "/__manifest/" not in key]
