@@ -225,7 +225,7 @@ class CatalogNamespace(LanceNamespace):
                 raise
             what = f"replacing the entry of {self._subject(asked.id)} (if_exists='replace')"
             raise unsupported(what, self.impl, "deregister it first, which keeps its data") from error
-        self._check_effect("registering", asked.id, registered=True)
+        self._check_effect("registering", asked.id, lambda found: found is not None)
         return _redacted(
             redacted_responses.RegisterTableResponse, registered, location=normalize(asked.location)
         )
@@ -257,10 +257,9 @@ class CatalogNamespace(LanceNamespace):
                 raise spec_errors.TableNotFoundError(f"{self._subject(asked.id)} doesn't exist")
             self._folder.check_deregistration(asked.id or (), found)
         removed = self._remove_entry(asked.id or [])
-        self._check_effect("deregistering", asked.id, registered=False)
-        return _redacted(
-            redacted_responses.DeregisterTableResponse, removed, location=_plain(removed.location)
-        )
+        before = _plain(removed.location)
+        self._check_effect("deregistering", asked.id, lambda found: found is None or found != before)
+        return _redacted(redacted_responses.DeregisterTableResponse, removed, location=before)
 
     def drop_table(self, request: AnyRequest) -> models.DropTableResponse:
         """Remove a table's entry and its data.
@@ -487,24 +486,30 @@ class CatalogNamespace(LanceNamespace):
         self._folder.check_registration(parts, location, exists=exists)
         return relative
 
-    def _check_effect(self, doing: str, parts: Sequence[str] | None, *, registered: bool) -> None:
+    def _check_effect(
+        self, doing: str, parts: Sequence[str] | None, is_done: Callable[[str | None], bool]
+    ) -> None:
         """Check that the catalog did what it reports.
 
+        Args:
+            doing: what it reports.
+            parts: the levels of the table's identifier.
+            is_done: given the location of the table now, None without one, whether it was done.
+
         Raises:
-            UnsupportedOperationError: (0) it didn't.
+            UnsupportedOperationError: (0) it wasn't.
         """
         try:
-            exists = self._location_of(parts) is not None
+            found = self._location_of(parts)
         except spec_errors.LanceNamespaceError as error:
             log.info("%s: whether %s it had an effect is unknown: %s", self._subject(parts), doing, error)
             return
-        if exists != registered:
-            now = "still exists" if exists else "doesn't exist"
+        if not is_done(found):
             raise unsupported(
                 f"{doing} {self._subject(parts)}",
                 self.impl,
                 "use a table in a namespace",
-                f"it reported success, but the table {now}",
+                f"it reported success, but the table {'still exists' if found else 'does not exist'}",
             )
 
     def _location_of(self, parts: Sequence[str] | None) -> str | None:

@@ -169,7 +169,7 @@ class FolderCatalog:
         Raises:
             UnsupportedOperationError: (0) the table exists by its folder.
         """
-        if self.has_entries and self.is_folder(parts, location):
+        if self.has_entries and not self.entries_first and self.is_folder(parts, location):
             raise spec_errors.UnsupportedOperationError(
                 f"deregistering table {parts[0]!r} is not supported by this catalog, impl=dir: a table of "
                 f"the topmost level exists as long as its folder, {shown_location(redact(location))}; "

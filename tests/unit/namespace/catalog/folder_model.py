@@ -31,6 +31,11 @@ PLACES = (
     "sub/sp ace%20/ü",
 )
 """Where datasets of other clients are made, and registered."""
+PROPERTIES = {
+    "folders": {},
+    "entries": {"property.dir_listing_enabled": "false"},
+    "both": {"property.dir_listing_to_manifest_migration_enabled": "true"},
+}
 MARKER = ".lance-reserved"
 LANCE_FOLDERS = ("_versions", "data", "_transactions")
 Id = tuple[str, ...]
@@ -42,15 +47,15 @@ class FolderModel:
     Args:
         root: an empty folder.
         seed: what the steps follow from.
-        lists_folders: whether folders are tables of the topmost level; else these have entries, too.
+        mode: what makes a table of the topmost level exist: its folder alone (``folders``), an entry alone
+            (``entries``), or an entry, and without one its folder (``both``).
     """
 
-    def __init__(self, root: Path, seed: int, *, lists_folders: bool) -> None:
+    def __init__(self, root: Path, seed: int, mode: str) -> None:
         self.root = root
         self.random = random.Random(seed)
-        self.lists_folders = lists_folders
-        given = {} if lists_folders else {"property.dir_listing_enabled": "false"}
-        self.namespace = CatalogNamespace(root=str(root), **given)
+        self.mode = mode
+        self.namespace = CatalogNamespace(root=str(root), **PROPERTIES[mode])
         for name in NAMESPACES[1:]:
             self.namespace.create_namespace({"id": [name]})
         self.entries: dict[Id, str] = {}
@@ -75,7 +80,7 @@ class FolderModel:
             place = self.relative(declared.location)
             assert place == self.own_folder(table) or "/" not in place, self.done
             self.files.add(f"{place}/{MARKER}")
-            if not self.by_folder(table):
+            if self.has_entry(table):
                 self.entries[table] = place
 
     def register(self) -> None:
@@ -83,9 +88,9 @@ class FolderModel:
         code = OK
         if place == "__manifest":
             code = INVALID
-        elif self.location(table) is not None:
+        elif table in self.entries or (self.location(table) is not None and not self.has_entry(table)):
             code = EXISTS
-        elif self.by_folder(table):
+        elif not self.has_entry(table):
             code = INVALID
         if code == EXISTS and place == self.own_folder(table):
             return  # done or refused (5), as the entry has it, without any effect
@@ -95,12 +100,13 @@ class FolderModel:
     def deregister(self) -> None:
         table = self.random.choice(TABLES)
         code = OK
-        if self.location(table) is None:
+        if self.location(table) is None or (table not in self.entries and self.has_entry(table)):
             code = NOT_FOUND
-        elif self.by_folder(table):
+        elif self.by_folder(table) and self.below(self.own_folder(table)):
             code = UNSUPPORTED
-        if self.call(code, "deregister_table", table) is not None:
-            del self.entries[table]
+        self.call(code, "deregister_table", table)
+        if code is OK or self.has_entry(table):
+            self.entries.pop(table, None)
 
     def drop(self) -> None:
         table = self.random.choice(TABLES)
@@ -188,13 +194,21 @@ class FolderModel:
 
     def location(self, table: Id) -> str | None:
         """Return the location of a table, relative to the root; None if there is no such table."""
-        if not self.by_folder(table):
-            return self.entries.get(table)
         own = self.own_folder(table)
+        if table in self.entries or not self.may_be_folder(table):
+            return self.entries.get(table)
         return own if self.below(own) else None
 
+    def has_entry(self, table: Id) -> bool:
+        """Return whether an entry of a table counts, if it has one."""
+        return self.mode != "folders" or len(table) > 1
+
+    def may_be_folder(self, table: Id) -> bool:
+        return self.mode != "entries" and len(table) == 1
+
     def by_folder(self, table: Id) -> bool:
-        return self.lists_folders and len(table) == 1
+        """Return whether a table exists as long as its folder."""
+        return self.may_be_folder(table) and self.location(table) == self.own_folder(table)
 
     def own_folder(self, table: Id) -> str:
         return f"{table[-1]}.lance"

@@ -4,17 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.namespace.catalog.folder_model import FolderModel
+from tests.unit.namespace.catalog.folder_model import PROPERTIES, FolderModel
 
-STEPS = 25
+STEPS = 20
 
 
-@pytest.mark.parametrize("lists_folders", [True, False], ids=["folders", "entries"])
-@pytest.mark.parametrize("seed", range(5))
-def test_a_folder_has_the_tables_and_files_of_the_model(
-    tmp_path: Path, seed: int, lists_folders: bool
-) -> None:
-    model = FolderModel(tmp_path / "lake", seed, lists_folders=lists_folders)
+@pytest.mark.parametrize("mode", PROPERTIES)
+@pytest.mark.parametrize("seed", range(3))
+def test_a_folder_has_the_tables_and_files_of_the_model(tmp_path: Path, seed: int, mode: str) -> None:
+    model = FolderModel(tmp_path / "lake", seed, mode)
 
     for _ in range(STEPS):
         model.step()
