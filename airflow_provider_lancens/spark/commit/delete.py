@@ -24,6 +24,7 @@ from airflow_provider_lancens.spark.options import OnExistingKey, WriteIdentity
 from airflow_provider_lancens.spark.results import WriteResult
 from airflow_provider_lancens.spark.table.opened_version import open_version, parse_filter
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
+from airflow_provider_lancens.spark.table.row_counts import matching_rows
 
 if TYPE_CHECKING:
     from lance import LanceDataset
@@ -89,7 +90,7 @@ def planned_deletion(
     with resolved_table(namespace, table) as target:
         newest = open_version(target, None)
         condition = parse_filter(target, newest, where, "where").lance_sql
-        counts = [fragment.count_rows(condition) for fragment in newest.get_fragments()]
+        counts = [matching_rows(fragment, condition) for fragment in newest.get_fragments()]
         version = newest.version
     rows = sum(counts)
     _log.info("table %s: %d rows of version %d would be deleted", target.id, rows, version)

@@ -27,6 +27,7 @@ from airflow_provider_lancens.spark.maintenance.parallel_tasks import answer_cla
 from airflow_provider_lancens.spark.storage_failures import storage_failures
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef, vendor_arguments
 from airflow_provider_lancens.spark.table.history import COMPUTED_FILES
+from airflow_provider_lancens.spark.table.row_counts import matching_rows
 from airflow_provider_lancens.spark.write.task_progress import WriteProgress
 
 if TYPE_CHECKING:
@@ -627,10 +628,10 @@ class ColumnTask:
             raise RuntimeError(f"version {self.version} has no fragment {self.fragment}")
         condition = request.condition
         if condition is not None:
-            matching = fragment.count_rows(condition)
+            matching = matching_rows(fragment, condition)
             if not matching:
                 return None
-            condition = None if matching == fragment.count_rows() else condition
+            condition = None if matching == fragment.metadata.num_rows else condition
         values = FragmentValues(
             dataset=dataset,
             fragment=fragment,
