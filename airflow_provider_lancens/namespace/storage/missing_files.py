@@ -7,13 +7,14 @@ imported only when a version is checked.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_lancens import spec_errors
-from airflow_provider_lancens.namespace.locations import Location
+from airflow_provider_lancens.namespace.locations import Location, join
 from airflow_provider_lancens.namespace.storage.allowed_locations import AllowedLocations
+from airflow_provider_lancens.namespace.storage.file_paths import FilePath
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
 from airflow_provider_lancens.namespace.storage.table_files import TableFiles
 from airflow_provider_lancens.namespace.storage.table_links import check_links, check_links_at
@@ -21,6 +22,7 @@ from airflow_provider_lancens.namespace.storage.vended_options import snapshot
 
 if TYPE_CHECKING:
     from lance import LanceDataset
+    from lance.fragment import DataFile
 
 _DATA, _INDICES = "data", "_indices"
 
@@ -152,6 +154,27 @@ def files_at_bases(dataset: LanceDataset) -> dict[str, set[str]]:
     return _at_bases(dataset, _files_of(dataset))
 
 
+def data_file_locations(dataset: LanceDataset, location: str, files: Sequence[DataFile]) -> list[str]:
+    """Return the locations of data files of a version; `check_bases` checks those of a clone's source.
+
+    Args:
+        dataset: the dataset, opened at the version.
+        location: the table's.
+        files: the files.
+
+    Raises:
+        InvalidTableStateError: (19) the name of one isn't that of a file below its location.
+    """
+    bases: Any = dataset._ds.base_paths() if any(file.base_id is not None for file in files) else {}
+    found = []
+    for file in files:
+        place, path = location, f"{_DATA}/{FilePath.of(file.path, location)}"
+        if file.base_id is not None:
+            place, path = _at_base(bases[file.base_id], path)
+        found.append(join(Location.of(place), path))
+    return found
+
+
 def index_folders_at_bases(dataset: LanceDataset) -> dict[str, set[str]]:
     """Return the folders of the indices in other datasets that a version, such as a clone, refers to.
 
@@ -166,9 +189,14 @@ def _at_bases(dataset: LanceDataset, found: Iterable[tuple[int | None, str]]) ->
     paths = [(base, path) for base, path in found if base is not None]
     bases: Any = dataset._ds.base_paths() if paths else {}
     for base, path in paths:
-        inside = path if bases[base].is_dataset_root else path.partition("/")[2]
-        by_location.setdefault(bases[base].path, set()).add(inside)
+        place, inside = _at_base(bases[base], path)
+        by_location.setdefault(place, set()).add(inside)
     return by_location
+
+
+def _at_base(base: Any, path: str) -> tuple[str, str]:
+    """Return the location of a base, and a file's path there; a base may be the folder of the files."""
+    return base.path, path if base.is_dataset_root else path.partition("/")[2]
 
 
 def _files_of(dataset: LanceDataset) -> Iterator[tuple[int | None, str]]:

@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.row_errors import RowError, check_text, contains_text
+from airflow_provider_lancens.namespace.storage.missing_files import data_file_locations
 from airflow_provider_lancens.namespace.storage.vended_options import snapshot
 from airflow_provider_lancens.namespace.system_columns import ROW_ADDRESS, offset_of
 from airflow_provider_lancens.spark.blobs import CheckBlob, check_blobs, is_blob
@@ -528,21 +529,33 @@ def _store(dataset: DatasetRef) -> dict[str, Any]:
     return {"storage_options": snapshot(options) or None, **vendor_arguments(dataset.location, options)}
 
 
-def read_file_info(dataset: DatasetRef, files: Sequence[DataFile]) -> dict[str, ColumnFileInfo]:
-    """Return the metadata stored in files, by their names: one or two small reads each."""
+def read_file_info(
+    dataset: DatasetRef, opened: LanceDataset, files: Sequence[DataFile]
+) -> dict[str, ColumnFileInfo]:
+    """Return the metadata stored in files, by their names: one or two small reads each.
+
+    Args:
+        dataset: the dataset.
+        opened: the same at the version that has the files; those of a clone may be its source's.
+        files: the files.
+
+    Raises:
+        InvalidTableStateError: (19) the name of one isn't that of a file below its location.
+    """
     from lance.file import LanceFileReader
 
-    def read(name: str) -> ColumnFileInfo:
-        reader = LanceFileReader(f"{dataset.location}/data/{name}", **_store(dataset))
+    def read(location: str) -> ColumnFileInfo:
+        reader = LanceFileReader(location, **_store(dataset))
         stored = reader.metadata().schema.metadata or {}
         nulls = stored.get(_NULLS.encode())
         return ColumnFileInfo(
             None if nulls is None else int(nulls), stored.get(_EXECUTION_ID.encode(), b"").decode()
         )
 
-    names = [file.path for file in files if file.path.startswith(COMPUTED_FILES)]
+    computed = [file for file in files if file.path.startswith(COMPUTED_FILES)]
+    locations = data_file_locations(opened, dataset.location, computed)
     with ThreadPoolExecutor(_READERS, thread_name_prefix="lance-file-info") as pool:
-        return dict(zip(names, pool.map(read, names), strict=True))
+        return dict(zip((file.path for file in computed), pool.map(read, locations), strict=True))
 
 
 def _without(file: DataFile, ids: frozenset[int]) -> DataFile | None:

@@ -267,7 +267,7 @@ def fragments_left(run: ColumnRun) -> list[int]:
     own = {file.path for file in run.files}
     files = {fragment.id: layout.file_of(fragment) for fragment in present}
     found = {number: file for number, file in files.items() if file is not None}
-    stored = read_file_info(request.dataset, list(found.values()))
+    stored = read_file_info(request.dataset, run.latest, list(found.values()))
     done = {name for name, info in stored.items() if run.fills_nulls and info.nulls == 0}
     if request.execution_id:
         done |= {name for name, info in stored.items() if info.execution_id == request.execution_id}
