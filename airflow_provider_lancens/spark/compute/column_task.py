@@ -27,12 +27,13 @@ from airflow_provider_lancens.spark.blobs import CheckBlob, check_blobs, is_blob
 from airflow_provider_lancens.spark.maintenance.parallel_tasks import answer_class
 from airflow_provider_lancens.spark.storage_failures import storage_failures
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef, vendor_arguments
-from airflow_provider_lancens.spark.table.history import COMPUTED_FILES
+from airflow_provider_lancens.spark.table.history import COMPUTED_FILES, deletions_of
 from airflow_provider_lancens.spark.table.row_counts import matching_rows
 from airflow_provider_lancens.spark.write.task_progress import WriteProgress
 
 if TYPE_CHECKING:
     from lance import FragmentMetadata, LanceDataset
+    from lance.bitmap import Bitmap
     from lance.fragment import DataFile, LanceFragment
     from numpy.typing import NDArray
 
@@ -442,15 +443,29 @@ class ColumnFile:
     """How many rows of the fragment have no value."""
     offsets: bytes | None = field(repr=False)
     """The positions of the computed values, as a serialized bitmap; None if rows have no stable ids."""
+    deletions: str | None
+    """What identifies the fragment's deletions at that version, see `deletions_of`; None if it had none."""
+    deleted: bytes | None = field(repr=False)
+    """The positions of the rows that were deleted then, of which the file has no values; as a bitmap, too."""
 
     @property
     def path(self) -> str:
         """The name of the file."""
         return self.file.path
 
-    def applies_to(self, fragment: FragmentMetadata | None) -> bool:
-        """Return whether a fragment still has the files that the values were computed from."""
-        return fragment is not None and files_of(fragment, self.depends_on) == self.sources
+    def applies_to(self, fragment: LanceFragment | None) -> bool:
+        """Return whether a fragment has the files that the values were computed from, and no other rows.
+
+        A restore may have brought rows back, of which the file has no values.
+
+        Args:
+            fragment: the fragment at the newest version; None if there is none of this id.
+        """
+        if fragment is None or files_of(fragment.metadata, self.depends_on) != self.sources:
+            return False
+        if self.deleted is None or deletions_of(fragment.metadata) == self.deletions:
+            return True
+        return _read(self.deleted).issubset(deleted_offsets(fragment))
 
     def applied_to(self, fragment: FragmentMetadata, ids: Sequence[int]) -> FragmentMetadata:
         """Return the fragment with this file in place of its former values of the column.
@@ -483,6 +498,16 @@ def files_of(fragment: FragmentMetadata, ids: frozenset[int] | None) -> frozense
         for number in file.fields
         if number != _TOMBSTONE and (ids is None or number in ids)
     )
+
+
+def deleted_offsets(fragment: LanceFragment) -> Bitmap:
+    """Return the positions of a fragment's deleted rows; of its files, only that of the deletions is read."""
+    from lance.bitmap import Bitmap
+
+    is_deleted = np.ones(fragment.physical_rows, np.bool_)
+    for batch in fragment.scanner(columns=[], with_row_address=True).to_batches():
+        is_deleted[_positions(batch)] = False
+    return Bitmap(np.flatnonzero(is_deleted).tolist())
 
 
 @dataclass(frozen=True, slots=True)
@@ -668,7 +693,9 @@ class ColumnTask:
             sources=files_of(fragment.metadata, depends_on),
             rows=values.rows,
             nulls=values.nulls,
-            offsets=_bitmap(values.offsets) if dataset.has_stable_row_ids else None,
+            offsets=_serialized(_bitmap(values.offsets)) if dataset.has_stable_row_ids else None,
+            deletions=(deletions := deletions_of(fragment.metadata)),
+            deleted=None if deletions is None else _serialized(deleted_offsets(fragment)),
         )
 
     def _values(self, batch: pa.RecordBatch) -> pa.Array:
@@ -714,12 +741,23 @@ def _reporting() -> Iterator[None]:
         raise _Failed(FunctionFailure(f"{type(error).__name__}: {error}", is_invalid=False)) from error
 
 
-def _bitmap(offsets: list[Offsets]) -> bytes:
-    """Return positions as Lance wants them: as a bitmap in the portable format of Roaring."""
+def _bitmap(offsets: list[Offsets]) -> Bitmap:
     from lance.bitmap import Bitmap
 
-    positions = np.concatenate(offsets).tolist() if offsets else []
+    return Bitmap(np.concatenate(offsets).tolist() if offsets else [])
+
+
+def _serialized(bitmap: Bitmap) -> bytes:
+    """Return a bitmap as Lance wants it: in the portable format of Roaring."""
     # Its pickled form is that format; the class has no other way to get it.
-    pickled: Any = Bitmap(positions).__reduce__()
+    pickled: Any = bitmap.__reduce__()
     serialized: bytes = pickled[1][0]
     return serialized
+
+
+def _read(serialized: bytes) -> Bitmap:
+    from lance import bitmap
+
+    bitmaps: Any = bitmap.Bitmap  # its stub lacks the function
+    found: Bitmap = bitmaps._from_bytes(serialized)
+    return found

@@ -48,6 +48,7 @@ from airflow_provider_lancens.spark.observed import observed
 from airflow_provider_lancens.spark.options import DEFAULT_BATCH_ROWS, check_sizes
 from airflow_provider_lancens.spark.results import ComputeResult, elapsed
 from airflow_provider_lancens.spark.table.column_fit import check_columns
+from airflow_provider_lancens.spark.table.history import was_restored
 from airflow_provider_lancens.spark.table.opened_version import parse_filter
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
 from airflow_provider_lancens.spark.type_names import parse_type
@@ -77,8 +78,10 @@ class ColumnUpdate(TableChange):
     def apply_to(self, latest: LanceDataset | None) -> CommitStep:
         """See `TableChange.apply_to`: what others deleted stays deleted, what they rewrote is left out.
 
+        A fragment is left out, too, if a restore has brought rows back of which its file has no values.
+
         Raises:
-            AllPreemptedError: nothing is left to commit.
+            AllPreemptedError: nothing is left to commit, or the column is to be marked as computed again.
         """
         from lance import LanceOperation
 
@@ -88,14 +91,18 @@ class ColumnUpdate(TableChange):
         # The type too, since an added column gets the id of a dropped column.
         if field_ids(latest, column.name) != self.layout.ids or latest.schema.field(column.name) != column:
             raise self._conflict(f"version {latest.version} changed column {column.name!r}")
-        present = {fragment.fragment_id: fragment.metadata for fragment in latest.get_fragments()}
+        if not is_marked(latest, column.name):  # a restore has undone it
+            raise AllPreemptedError
+        present = {fragment.fragment_id: fragment for fragment in latest.get_fragments()}
         self.applied[:] = [file for file in self.files if file.applies_to(present.get(file.fragment))]
         if not self.applied:
             raise AllPreemptedError
         ids = self.layout.ids
         bitmaps = {file.fragment: file.offsets for file in self.applied if file.offsets is not None}
         update = LanceOperation.Update(
-            updated_fragments=[file.applied_to(present[file.fragment], ids) for file in self.applied],
+            updated_fragments=[
+                file.applied_to(present[file.fragment].metadata, ids) for file in self.applied
+            ],
             # With its parents, so that Lance no longer uses any index for these fragments.
             fields_modified=list(ids),
             update_mode="rewrite_columns",
@@ -146,6 +153,11 @@ def add_null_column(target: ResolvedTable, latest: LanceDataset, column: pa.Fiel
     return added
 
 
+def is_marked(dataset: LanceDataset, column: str) -> bool:
+    """Return whether `mark_computed` has noted that the column's values may be rewritten in place."""
+    return COMPUTED.encode() in (dataset.schema.field(column).metadata or {})
+
+
 def mark_computed(target: ResolvedTable, latest: LanceDataset, column: str) -> LanceDataset:
     """Note in a column's metadata that its values may be rewritten in place, unless that is noted.
 
@@ -155,8 +167,7 @@ def mark_computed(target: ResolvedTable, latest: LanceDataset, column: str) -> L
     step = SchemaStep(f"marks {column} as computed", lambda opened: opened.update_field_metadata(note))
 
     def next_step(newest: LanceDataset) -> SchemaStep | None:
-        is_noted = COMPUTED.encode() in (newest.schema.field(column).metadata or {})
-        return None if is_noted else step
+        return None if is_marked(newest, column) else step
 
     return SchemaCommits(target, "compute_column").run(next_step, latest)
 
@@ -201,6 +212,8 @@ class ColumnRun:
         """
         preemptions = 0
         while left := fragments_left(self):
+            again = frozenset(left)  # others have undone the files of these
+            self.files = [file for file in self.files if file.fragment not in again]
             self._mark()
             before = len(self.versions)
             if not _Round(self, spark(), deque(left)).run():
@@ -215,7 +228,7 @@ class ColumnRun:
             self.latest = self.target.open_latest() or self.latest
 
     def commit(self, files: Collection[ColumnFile]) -> bool:
-        """Commit finished files; return whether all could be committed, despite commits of others."""
+        """Commit finished files; return whether others have neither preempted any nor undone earlier ones."""
         layout, base = self.request.layout, self.latest
         update = ColumnUpdate(
             table=str(self.target.id),
@@ -226,11 +239,13 @@ class ColumnRun:
             files=tuple(files),
         )
         version = commit_columns(self.target, self.lease, update)
-        if version is not None:
-            self.latest = self.target.open(version)
-            self.versions.append(version)
-            self.files += update.applied
-        return version is not None and len(update.applied) == len(files)
+        if version is None:
+            return False
+        self.latest = self.target.open(version)
+        self.versions.append(version)
+        is_undone = bool(self.files) and was_restored(self.latest, base.version, version - 1)
+        self.files += update.applied
+        return len(update.applied) == len(files) and not is_undone
 
     def failed(self, fragment: int, failure: FunctionFailure) -> Exception:
         """Return the error to raise if the function failed."""

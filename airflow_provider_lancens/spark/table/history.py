@@ -103,6 +103,20 @@ def restored_version(transaction: Transaction) -> int | None:
     return int(operation.version) if isinstance(operation, LanceOperation.Restore) else None
 
 
+def was_restored(dataset: LanceDataset, after: int, newest: int) -> bool:
+    """Return whether a version above `after`, up to `newest`, is a restore of an older one.
+
+    Args:
+        dataset: the dataset, opened at its latest version.
+        after: the version to stop at.
+        newest: the version to begin with.
+    """
+    return any(
+        transaction is not None and restored_version(transaction) is not None
+        for _, transaction in transactions(dataset, after, newest)
+    )
+
+
 def transactions(
     dataset: LanceDataset, after: int, newest: int | None = None
 ) -> Iterator[tuple[int, Transaction | None]]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import lance
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from lance.optimize import Compaction
 from lance_namespace.errors import ConcurrentModificationError
@@ -18,14 +20,19 @@ from airflow_provider_lancens.namespace.lance_errors import is_conflict
 from airflow_provider_lancens.spark.commit.committer import Committer
 from airflow_provider_lancens.spark.commit.schema_commits import SchemaCommits
 from airflow_provider_lancens.spark.lance_table import Table
+from tests.histories.local_session import LocalSession
 from tests.support.repository import ROOT
 
 Meanwhile = Callable[[], object]
 Task = Callable[[Table, Meanwhile], object]
 
+SPARK: Any = LocalSession()
 PAGE = ROOT / "docs" / "concurrent-writers.md"
-WITH_SPARK = {"upsert that compares rows", "computed column"}
-"""Rows and columns of tasks that need Spark, which other tests have."""
+WITH_SPARK = {"upsert that compares rows"}
+"""Rows of tasks that need Spark, which other tests have."""
+
+
+COMMITS = ((Committer, "commit"), (SchemaCommits, "_commit"))
 
 
 def orders(first: int, last: int, day: int, n: int = 0) -> pa.Table:
@@ -48,8 +55,8 @@ def index(table: Table, meanwhile: Meanwhile) -> None:
     dataset.create_scalar_index("id", "BTREE", name="id_idx")
 
 
-def committed(change: Callable[[Table], object]) -> Task:
-    """A task that commits by a `Committer` or by `SchemaCommits`; the other one commits right before it."""
+def committed(change: Callable[[Table], object], by: Sequence[tuple[type, str]] = COMMITS) -> Task:
+    """A task that commits by one of these functions; the other one commits right before it."""
 
     def run(table: Table, meanwhile: Meanwhile) -> None:
         calls = iter([meanwhile])
@@ -62,11 +69,15 @@ def committed(change: Callable[[Table], object]) -> Task:
             return commit
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(Committer, "commit", after(Committer.commit))
-            patch.setattr(SchemaCommits, "_commit", after(SchemaCommits._commit))
+            for owner, name in by:
+                patch.setattr(owner, name, after(getattr(owner, name)))
             change(table)
 
     return run
+
+
+def added_one(batch: pa.RecordBatch) -> pa.Array:
+    return pc.add(batch["n"], 1)
 
 
 TASKS: dict[str, Task] = {
@@ -81,6 +92,9 @@ TASKS: dict[str, Task] = {
     "compaction": compact,
     "index": index,
     "change of columns": committed(lambda table: table.add_columns({"added": "int"})),
+    "computed column": committed(
+        lambda table: table.compute_column("n", added_one, ["n"], where="TRUE"), by=COMMITS[:1]
+    ),
 }
 MEANWHILE = {**TASKS, "overwrite `where` or `on`, upsert": TASKS["upsert"]}
 """The tasks that commit meanwhile; each changes rows and fragments that the others change, too."""
@@ -99,7 +113,7 @@ def matrix() -> dict[tuple[str, str], str]:
     }
 
 
-CELLS = {tasks: cell for tasks, cell in matrix().items() if not WITH_SPARK & {tasks[0], tasks[1]}}
+CELLS = {tasks: cell for tasks, cell in matrix().items() if tasks[0] not in WITH_SPARK}
 
 
 def test_the_page_has_a_row_for_each_task() -> None:
@@ -109,21 +123,22 @@ def test_the_page_has_a_row_for_each_task() -> None:
 
 @pytest.fixture(scope="module")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a table of three versions: two days, and a deletion of the first day's rows."""
+    """A folder with a table: two days, a deletion of the first day's rows, and a column that is computed."""
     folder = tmp_path_factory.mktemp("lake")
-    lake = connect("dir", {"root": str(folder)})
+    lake = connect("dir", {"root": str(folder)}, spark=SPARK)
     lake.declare_table("orders")
     table = lake.table("orders")
     table.append(orders(0, 20, day=1))
     table.append(orders(20, 40, day=2))
     table.delete("id < 2")
+    table.compute_column("n", added_one, ["n"], where="id < 0")
     return folder
 
 
 @pytest.mark.parametrize(("running", "other"), list(CELLS))
 def test_a_task_beside_another_one(running: str, other: str, template: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(template, tmp_path / "lake")
-    table = connect("dir", {"root": str(folder)}).table("orders")
+    table = connect("dir", {"root": str(folder)}, spark=SPARK).table("orders")
     done: list[str] = []
 
     def meanwhile() -> None:

@@ -1,5 +1,8 @@
 """What others commit while a column is computed: nothing is lost, and no value gets to another row."""
 
+from itertools import count
+from typing import Any
+
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -8,6 +11,7 @@ from lance_namespace.errors import ConcurrentModificationError
 from airflow_provider_lancens.spark import TableLayout
 from airflow_provider_lancens.spark.compute.compute_column import ColumnRun
 from airflow_provider_lancens.spark.maintenance.compact import compact_table
+from airflow_provider_lancens.spark.maintenance.restore import restore_version
 from tests.support.computed_tables import Meanwhile, compute, expected, fill, values
 from tests.support.indices import build_index
 from tests.support.maintained_tables import Maintained, rows
@@ -56,6 +60,54 @@ def test_rows_deleted_meanwhile_stay_deleted(
 
     assert values(table) == expected(set(range(30)) - {5, 6, 15})
     table.newest.validate()
+
+
+def test_rows_that_a_restore_brings_back_meanwhile_are_computed(
+    table: Maintained, meanwhile: Meanwhile, stable: TableLayout
+) -> None:
+    fill(table, options=stable)
+    compute(table, where="id < 0")  # only adds the column
+    whole = table.newest.version
+    table.newest.delete("id IN (3, 17)")
+    meanwhile(lambda: restore_version(table.spec, table.id, whole))
+
+    result = compute(table)
+
+    assert values(table) == expected(range(40))
+    assert (result.computed, compute(table).outcome) == (40, "unchanged")
+    table.newest.validate()
+
+
+def test_values_that_a_restore_undoes_meanwhile_are_computed_again(
+    table: Maintained, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(table)
+    compute(table, where="id < 0")
+    before, genuine, commits = table.newest.version, ColumnRun.commit, count()
+
+    def commit(run: ColumnRun, files: Any) -> bool:
+        if next(commits) == 2:
+            restore_version(table.spec, table.id, before)
+        return genuine(run, files)
+
+    monkeypatch.setattr(ColumnRun, "commit", commit)
+
+    result = compute(table, where="TRUE", commit_every=1, max_tasks=1)
+
+    assert values(table) == expected(range(40))
+    assert (result.computed, next(commits)) == (40, 6)
+
+
+def test_a_restore_meanwhile_that_undoes_the_column_is_a_conflict(
+    stored: Maintained, meanwhile: Meanwhile
+) -> None:
+    fill(stored)
+    before = stored.newest.version
+    meanwhile(lambda: restore_version(stored.spec, stored.id, before))
+
+    with pytest.raises(ConcurrentModificationError, match="changed column 'n'"):
+        compute(stored)
+    assert "n" not in stored.newest.schema.names
 
 
 def test_rows_upserted_meanwhile_get_no_value_of_earlier_rows(

@@ -86,7 +86,15 @@ def test_an_object_of_another_class_is_no_answer() -> None:
 def test_what_tasks_answer_arrives_unchanged() -> None:
     file = DataFile("a.lance", [1, 2], [0, 1], 2, 1, 77)
     column = ColumnFile(
-        3, file, frozenset({1, 2}), frozenset({(1, "old.lance")}), rows=5, nulls=1, offsets=b"\0\xff"
+        3,
+        file,
+        frozenset({1, 2}),
+        frozenset({(1, "old.lance")}),
+        rows=5,
+        nulls=1,
+        offsets=b"\0\xff",
+        deletions='{"id":7}',
+        deleted=b"\xff",
     )
     kind = pa.struct(
         [pa.field("v", pa.list_(pa.float32(), 8), nullable=False), ("t", pa.timestamp("us", "UTC"))]
