@@ -346,6 +346,10 @@ _REBUILD = (
     "Rebuild it, with LanceMaintainOperator, or LanceCreateIndexOperator with "
     'if_exists="extend" or "replace".'
 )
+_DROP = (
+    "Drop it, by Table.drop_index, or build it on a column that exists, with LanceMaintainOperator, or "
+    'LanceCreateIndexOperator with if_exists="replace".'
+)
 _DAY = timedelta(days=1)
 
 
@@ -426,9 +430,17 @@ def _check_fragments(subject: str, state: TableState) -> Iterator[Finding]:
 def _check_indices(subject: str, state: TableState) -> Iterator[Finding]:
     from airflow_provider_lancens.spark.maintenance.maintenance_options import DEFAULT_MAX_DELETED_SHARE
     from airflow_provider_lancens.spark.maintenance.table_state import has_old_values
-    from airflow_provider_lancens.spark.table.index_coverage import deleted_share, misses_rows
+    from airflow_provider_lancens.spark.table.index_coverage import deleted_share, lacks_column, misses_rows
 
     for index in state.dataset.describe_indices():
+        if lacks_column(state.dataset, index):
+            yield Finding(
+                "problem",
+                subject,
+                f"the column of index {index.name!r} no longer exists, so reads with a filter fail",
+                _DROP,
+            )
+            continue
         named = f"index {index.name!r} on {', '.join(index.field_names)}"
         if state.segments.incomplete(state.dataset, index):
             yield Finding(

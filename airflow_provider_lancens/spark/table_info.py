@@ -81,6 +81,7 @@ class IndexInfo(_Described):
 
     name: str
     column: str
+    """``<unknown>`` if it no longer exists, so that reads with a filter fail until the index is dropped."""
     index_type: str
     rows: int
     """Rows of the version that are in it."""

@@ -19,6 +19,7 @@ OTHERS = {
     "You must specify a region",
     "Commit result for version 3 is unknown",
     'No FileSystem for scheme "s3"',
+    "Index referenced a field with id 1 which did not exist in the schema",
     "Unknown response: Plan observed(__python_accumulator__",
     "finished with state success, but the task instance's state attribute is running",
 }

@@ -44,13 +44,16 @@ class LeasedCommits(NamespaceProxy):
 
     lease: WriteLease | None
     """The writer's lease; None if it writes no files that a clean-up could remove."""
+    check_base: Callable[[int], object] | None = field(default=None, init=False, repr=False)
+    """Called with the version that the commit follows, before that is made; raises an error to refuse it."""
     _error: spec_errors.LanceNamespaceError | None = field(default=None, init=False, repr=False)
 
     def create_table_version(self, request: Any) -> models.CreateTableVersionResponse:
-        """Check the lease, then forward the request.
+        """Check the version before and the lease, then forward the request.
 
         Raises:
             ConcurrentModificationError: (14) the lease was revoked, or another writer was first.
+            LanceNamespaceError: `check_base` raised it.
         """
         try:
             made = self._create(request)
@@ -81,8 +84,19 @@ class LeasedCommits(NamespaceProxy):
         return isinstance(self.wrapped, StorageVersions)
 
     def _create(self, request: Any) -> models.CreateTableVersionResponse:
+        if self.check_base is not None:
+            # No other version can be the one before: if another writer creates this one, nothing is made.
+            self._checked(request, self.check_base)
         self.check_allowed()
         return self.wrapped.create_table_version(request)
+
+    def _checked(self, request: Any, check_base: Callable[[int], object]) -> None:
+        try:
+            check_base(request["version"] - 1)
+        except Exception:
+            if self.lease is not None:  # Lance leaves its staged file
+                self.lease.leftovers.append(f"{VERSIONS}/{staged_name(request['manifest_path'])}")
+            raise
 
     @property
     def has_failed(self) -> bool:

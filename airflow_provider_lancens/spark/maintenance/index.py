@@ -10,7 +10,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -19,6 +19,7 @@ import pyarrow.types as kinds
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.storage.missing_files import example_of
+from airflow_provider_lancens.spark.maintenance.indexed_column import IndexedColumn
 from airflow_provider_lancens.spark.maintenance.maintenance_options import (
     DEFAULT_MAX_DELETED_SHARE,
     DEFAULT_SEGMENTS,
@@ -46,7 +47,7 @@ from airflow_provider_lancens.spark.observed import observed
 from airflow_provider_lancens.spark.results import IndexResult, elapsed
 from airflow_provider_lancens.spark.storage_failures import storage_failures
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
-from airflow_provider_lancens.spark.table.index_coverage import deleted_share, misses_rows
+from airflow_provider_lancens.spark.table.index_coverage import deleted_share, lacks_column, misses_rows
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
 
 if TYPE_CHECKING:
@@ -56,6 +57,8 @@ if TYPE_CHECKING:
     from lance_namespace import LanceNamespace
 
 _CREATE_INDEX = "create_index"
+_KEEPING = ("skip", "fail")
+"""Values of `if_exists` with which no index is changed."""
 _log = logging.getLogger(__name__)
 
 
@@ -387,10 +390,13 @@ def build_index(
             reason = decision.reason
         with maintained(target) as opened:
             check_column(str(opened.target.id), spec, opened.dataset.schema)
+            before = opened.version
+            opened = _without_index_of_no_column(opened, spec, if_exists)
             extension = _what_to_build(opened, spec, if_exists, segments)
             if extension.fragments:
                 _build(spark, opened, spec, segments, extension)
             result = _result(opened, spec, started, created=bool(extension.fragments), reason=reason)
+            result = replace(result, previous_version=before)
     _log.info("%s", _sentence(result))
     return result
 
@@ -465,6 +471,29 @@ class SegmentTask:
             )
 
 
+def _without_index_of_no_column(
+    opened: MaintainedTable, spec: IndexSpec, if_exists: IfIndexExists
+) -> MaintainedTable:
+    """Drop the index of that name if its column no longer exists, since Lance doesn't replace it.
+
+    Returns:
+        The table at the version without it, on which all that follows is based.
+
+    Raises:
+        TableColumnNotFoundError: (12) the specified column was dropped meanwhile.
+        InvalidInputError: (13) it was converted to a type that can't have this index.
+        ConcurrentModificationError: (14) others replaced or dropped the index meanwhile.
+    """
+    present = described_index(opened.dataset, spec.name)
+    if present is None or if_exists in _KEEPING or not lacks_column(opened.dataset, present):
+        return opened
+    with opened.committing("drop_index"):
+        opened.dataset.drop_index(spec.name)
+    _log.warning("table %s: dropped index %r, whose column no longer exists", opened.target.id, spec.name)
+    check_column(str(opened.target.id), spec, opened.dataset.schema)
+    return replace(opened, version=opened.dataset.version)
+
+
 def _what_to_build(
     opened: MaintainedTable, spec: IndexSpec, if_exists: IfIndexExists, segments: int
 ) -> Extension:
@@ -504,6 +533,12 @@ def _whole_index(opened: MaintainedTable, spec: IndexSpec) -> Extension:
 def _check_may_exist(
     opened: MaintainedTable, spec: IndexSpec, present: Any, if_exists: IfIndexExists
 ) -> None:
+    if lacks_column(opened.dataset, present):
+        raise spec_errors.TableIndexAlreadyExistsError(
+            f"table {opened.target.id}: index {spec.name!r} is on a column that no longer exists, "
+            f"so reads with a filter fail; if_exists={if_exists!r} does not replace it: pass "
+            "if_exists='replace', or drop it by drop_index"
+        )
     same_column = present.field_names == [spec.column]
     fits = same_type(present.index_type, spec.index_type) or if_exists == "replace"
     if same_column and fits and if_exists != "fail":
@@ -523,10 +558,11 @@ def _build(
     shares = shares_of(extension.fragments, dataset.get_fragments(), segments)
     _log.info("table %s: building %s on %s in %d tasks", table, spec.index_type, spec.column, len(shares))
     reference, version = opened.target.dataset, opened.version
+    column = IndexedColumn.of(opened.target, dataset, spec.column)
     built = run_in_parallel(
         spark, [SegmentTask(reference, version, spec, extension.shared, share) for share in shares]
     )
-    with opened.committing(_CREATE_INDEX):
+    with opened.committing(_CREATE_INDEX, column.check_kept):
         dataset.commit_existing_index_segments(spec.name, spec.column, [*built])
 
 

@@ -134,9 +134,10 @@ class _Maintenance:
         with table_state(self.namespace, self.table) as state:
             compaction = state.decide_compaction(plan.compaction, plan.thresholds)
             coverages = self._coverages(state)
+            self._warn_of_indices(state)
             clean_up = state.decide_clean_up(plan.older_than, plan.keep_versions, plan.thresholds)
         # First, since a compaction may have to read them.
-        rebuilt = {one.spec.name: self._index(state, one, due) for one, due in coverages if one.lacks_files}
+        rebuilt = {one.spec.name: self._index(state, one, due) for one, due in coverages if one.is_unusable}
         compacted = self._compact(state, compaction)
         if compacted.is_done and plan.indices:
             coverages = self._try("decision on indices", self._coverages_after_compaction) or coverages
@@ -158,6 +159,17 @@ class _Maintenance:
             steps=steps,
             seconds=elapsed(started),
         )
+
+    def _warn_of_indices(self, state: TableState) -> None:
+        planned = {index.name for index in self.plan.indices}  # these are built anew
+        for name in state.indices_of_no_column():
+            if name not in planned:
+                _log.warning(
+                    "table %s: the column of index %r no longer exists, so reads with a filter fail; drop it "
+                    "by Table.drop_index",
+                    state.table,
+                    name,
+                )
 
     def _coverages(self, state: TableState, *, compacted: bool = False) -> list[tuple[Coverage, Decision]]:
         return [
@@ -197,9 +209,9 @@ class _Maintenance:
     def _indexed(
         self, state: TableState, rebuilt: Mapping[str, IndexResult], coverage: Coverage, decision: Decision
     ) -> IndexResult:
-        """Build or extend an index, unless one that lacked files was built and covers all rows since."""
+        """Build or extend an index, unless one that was unusable was built and covers all rows since."""
         earlier = rebuilt.get(coverage.spec.name)
-        if earlier is not None and (coverage.lacks_files or not decision.is_due):
+        if earlier is not None and (coverage.is_unusable or not decision.is_due):
             return earlier
         return self._index(state, coverage, decision)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
-from airflow_provider_lancens.namespace.lance_errors import is_conflict, panics_as_errors
+from airflow_provider_lancens.namespace.lance_errors import LANCE_ERRORS, is_conflict, panics_as_errors
 from airflow_provider_lancens.namespace.storage.manifests import Manifest, Manifests
 from airflow_provider_lancens.namespace.storage.missing_files import StoredSegments
 from airflow_provider_lancens.namespace.storage.version_tags import list_branches, list_tags
@@ -28,6 +28,7 @@ from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef, Version
 from airflow_provider_lancens.spark.table.history import transactions
 from airflow_provider_lancens.spark.table.index_coverage import (
     deleted_share,
+    lacks_column,
     misses_rows,
     versions_of_rows,
     were_updated,
@@ -101,6 +102,8 @@ class Coverage:
     """Rows that it covers."""
     segments: int = 0
     bytes: int = 0
+    lacks_column: bool = False
+    """Whether the column of the index no longer exists; then nothing else is known of what is in it."""
     lacks_files: bool = False
     """Whether the storage has lost files of the index; then nothing else is known of what is in it."""
     misses_rows: bool = False
@@ -115,20 +118,19 @@ class Coverage:
         """Whether the existing index has the specified type."""
         return same_type(self.present or "", self.spec.index_type)
 
+    @property
+    def is_unusable(self) -> bool:
+        """Whether reads that use the index fail."""
+        return self.lacks_column or self.lacks_files
+
     def decide(self, thresholds: Thresholds) -> Decision:
         """Decide whether the index is due to be built or extended."""
         if not self.rows:
             return Decision(False, "the table has no rows")
         if self.present is None:
             return Decision(True, "the index does not exist")
-        if not self.is_of_type:
-            return Decision(True, f"the index is {self.present}, not {self.spec.index_type}", rebuild=True)
-        if self.lacks_files:
-            return Decision(True, "files of the index are lost", rebuild=True)
-        if self.misses_rows:
-            return Decision(True, "the index doesn't find rows that it claims to cover", rebuild=True)
-        if self.has_old_values:
-            return Decision(True, "the index may find rows by values that they had before", rebuild=True)
+        if fault := self._fault():
+            return Decision(True, fault, rebuild=True)
         most = thresholds.max_deleted_share
         if _exceeds(self.deleted_share, most or 0):
             deleted = f"{self.deleted_share:.1%} of the rows in the index are deleted"
@@ -137,6 +139,18 @@ class Coverage:
         share = _share(max(self.rows - self.indexed, 0), self.rows)
         reason = f"{share:.1%} of {self.rows:,} rows are not indexed{_set('max_unindexed_share', most)}"
         return Decision(_exceeds(share, most or 0), reason)
+
+    def _fault(self) -> str | None:
+        """Return why the index can't be extended, as far as that doesn't depend on thresholds."""
+        if self.lacks_column:
+            return "the index is on a column that no longer exists"
+        if not self.is_of_type:
+            return f"the index is {self.present}, not {self.spec.index_type}"
+        if self.lacks_files:
+            return "files of the index are lost"
+        if self.misses_rows:
+            return "the index doesn't find rows that it claims to cover"
+        return "the index may find rows by values that they had before" if self.has_old_values else None
 
     def decide_after_compaction(self, thresholds: Thresholds) -> Decision:
         """Decide where Spark has just compacted, and is running anyway: the index has to cover all rows."""
@@ -235,11 +249,13 @@ class MaintainedTable:
         return replace(self, dataset=self.dataset.checkout_version(version), version=version)
 
     @contextlib.contextmanager
-    def committing(self, operation: str) -> Iterator[None]:
+    def committing(self, operation: str, check_base: Callable[[int], object] | None = None) -> Iterator[None]:
         """Convert Lance's errors of a commit to the specification's errors, and report it to an observer.
 
         Args:
             operation: what is committed, as a result says it.
+            check_base: called with the version that the commit follows, each time that Lance tries to make
+                it; raises an error to refuse it.
 
         Raises:
             ConcurrentModificationError: (14) it conflicts with another commit, or a clean-up considered this
@@ -248,16 +264,19 @@ class MaintainedTable:
             ServiceUnavailableError: (17) the storage or the metastore failed; the commit may have been made.
         """
         observed = ObservedCommit.begin(self.target, operation)
+        self._commits.check_base = check_base
         try:
             with panics_as_errors():
                 yield
             observed.made()
-        except (OSError, RuntimeError) as error:
-            observed.lost(is_conflict=is_conflict(error), is_repeated=False)
+        except LANCE_ERRORS as error:
+            refusal = self._commits.error_of(error) if self._commits.has_failed else None
+            is_refused = isinstance(refusal, spec_errors.ConcurrentModificationError)
+            observed.lost(is_conflict=is_refused or is_conflict(error), is_repeated=False)
             if not is_conflict(error):
-                if not self._commits.has_failed:
+                if refusal is None:
                     raise  # the storage's, see `storage_failures`
-                raise self._commits.error_of(error) from None
+                raise refusal from None
             raise spec_errors.ConcurrentModificationError(
                 f"table {self.target.id}: other writers changed what this is based on since version "
                 f"{self.version}; nothing was committed, run it again ({error})"
@@ -458,9 +477,10 @@ class TableState:
             indexed=found.num_rows_indexed,
             segments=len(found.segments),
             bytes=found.total_size_bytes or 0,
+            lacks_column=lacks_column(self.dataset, found),
             lacks_files=bool(self.segments.incomplete(self.dataset, found)),
         )
-        if coverage.lacks_files:
+        if coverage.is_unusable:
             return coverage
         return replace(
             coverage,
@@ -468,6 +488,10 @@ class TableState:
             has_old_values=has_old_values(self.dataset, found),
             deleted_share=deleted_share(self.dataset, found),
         )
+
+    def indices_of_no_column(self) -> list[str]:
+        """Return the names of the indices whose column no longer exists."""
+        return [one.name for one in self.dataset.describe_indices() if lacks_column(self.dataset, one)]
 
     def old_versions(self, older_than: timedelta, keep_versions: int) -> OldVersions:
         """Return the versions that a clean-up would remove, by the times of the manifests: one listing.

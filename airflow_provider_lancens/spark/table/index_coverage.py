@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_lancens.namespace.system_columns import CREATED_AT_VERSION, UPDATED_AT_VERSION
+from airflow_provider_lancens.spark.table.column_history import field_ids
 from airflow_provider_lancens.spark.table.history import transactions
 
 if TYPE_CHECKING:
@@ -29,6 +30,19 @@ def covers(dataset: LanceDataset, index: str, version: int) -> bool:
     covered = {fragment for segment in found.segments for fragment in segment.fragment_ids}
     missing = {fragment.fragment_id for fragment in dataset.get_fragments()} - covered
     return not missing or missing.isdisjoint(_fragments_of(dataset, version, missing))
+
+
+def lacks_column(dataset: LanceDataset, index: Any) -> bool:
+    """Return whether an index refers to a field that no column has, so that each read with a filter fails.
+
+    Such indices are left by other clients, and by versions of this package before its first release, that
+    built one while its column was dropped or converted.
+
+    Args:
+        dataset: the dataset.
+        index: the index, as Lance describes it.
+    """
+    return not field_ids(dataset.lance_schema.fields()).issuperset(index.fields)
 
 
 def misses_rows(dataset: LanceDataset, segments: Iterable[Any]) -> bool:
