@@ -39,7 +39,7 @@ IMPLEMENTATIONS = {
     "hive2": "airflow_provider_lancens.namespace.Hive2Namespace",
     "hive3": "airflow_provider_lancens.namespace.Hive3Namespace",
     "glue": "airflow_provider_lancens.namespace.GlueNamespace",
-    "dir": "dir",
+    "dir": "airflow_provider_lancens.namespace.CatalogNamespace",
     "rest": "rest",
 }
 """The names of implementations, with what `lance_namespace.connect` calls them."""
@@ -65,7 +65,7 @@ def connect(
         impl: ``hive2``, ``hive3``, ``glue``, ``dir`` (tables in a folder), ``rest``, or the dotted path of a
             `lance_namespace.LanceNamespace`.
         properties: the properties of the implementation, such as ``{"uri": "thrift://metastore:9083"}``; they
-            are sent to Spark's executors.
+            are sent to Spark's executors. ``dir`` takes those of `CatalogNamespace`.
         spark: the session for methods that need Spark; by default the active one.
 
     Raises:
