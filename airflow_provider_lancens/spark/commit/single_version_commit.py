@@ -187,7 +187,10 @@ class SingleVersionCommit(LeasedCommits):
             # Lance reads the versions in between by path, and would continue; its staged file is left behind.
             manifests = self.target.dataset.manifests
             manifests.remove_outdated(f"{VERSIONS}/{staged_name(request['manifest_path'])}")
-            raise spec_errors.ConcurrentModificationError(
+            # The versions of another table of this name are never those that Lance has read here.
+            change = self.target.change_since_resolved()
+            self.failure = None if change is None or self.target.is_settled() else change
+            raise self.failure or spec_errors.ConcurrentModificationError(
                 f"expected a request for version {self.base_version + 1}, but Lance requested version "
                 f"{request['version']}"
             )
