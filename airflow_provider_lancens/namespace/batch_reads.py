@@ -53,22 +53,49 @@ def read_each(
         ThrottlingError: (21) the server throttles requests.
     """
     result = BatchRead()
-    batches = [names]
+    failed_first = _bisect(result, names, read, server_answers=server_answers)
+    # The server may have failed until the first table was read: these are read once more.
+    for name in failed_first if result.tables else ():
+        del result.failures[name]
+        if (error := _add(result, [name], read)) is not None:
+            result.failures[name] = error
+    return result
+
+
+def _bisect(
+    result: BatchRead,
+    names: Sequence[str],
+    read: Callable[[Sequence[str]], Sequence[CatalogTable]],
+    *,
+    server_answers: bool,
+) -> list[str]:
+    """Add the tables and the failures to a result; return the tables that failed before any was read."""
+    batches, failed_first = [names], []
     while batches:
         batch = batches.pop()
-        try:
-            result.tables += read(batch)
-        except (spec_errors.NamespaceNotFoundError, *OF_THE_SERVER):
-            raise
-        except spec_errors.LanceNamespaceError as error:
-            if len(batch) > 1:
-                middle = len(batch) // 2
-                batches += [batch[middle:], batch[:middle]]
-                continue
+        error = _add(result, batch, read)
+        if error is not None and len(batch) > 1:
+            middle = len(batch) // 2
+            batches += [batch[middle:], batch[:middle]]
+        elif error is not None:
             result.failures[batch[0]] = error
             if not (server_answers or result.tables):
-                _check_not_failing(len(result.failures), error)
-    return result
+                failed_first.append(batch[0])
+                _check_not_failing(len(failed_first), error)
+    return failed_first
+
+
+def _add(
+    result: BatchRead, batch: Sequence[str], read: Callable[[Sequence[str]], Sequence[CatalogTable]]
+) -> spec_errors.LanceNamespaceError | None:
+    """Add the tables of a batch to a result; return the error if one of them can't be read."""
+    try:
+        result.tables += read(batch)
+    except (spec_errors.NamespaceNotFoundError, *OF_THE_SERVER):
+        raise
+    except spec_errors.LanceNamespaceError as error:
+        return error
+    return None
 
 
 def read_one_by_one(

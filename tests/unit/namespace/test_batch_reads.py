@@ -41,3 +41,19 @@ def test_a_server_that_fails_for_every_table_is_called_few_times() -> None:
     with pytest.raises(ServiceUnavailableError, match="none of 5 tables could be read"):
         read_each(NAMES, server.read)
     assert server.calls < 20
+
+
+@pytest.mark.parametrize("calls", range(1, 8))
+@pytest.mark.parametrize("broken", [[], ["t0"], ["t9"]])
+def test_a_server_that_recovers_meanwhile_fails_no_table(calls: int, broken: list[str]) -> None:
+    server = Server(frozenset(broken))
+
+    def read(names: Sequence[str]) -> Sequence[CatalogTable]:
+        if server.calls < calls:
+            server.calls += 1
+            raise InternalError("cannot read its reply")
+        return server.read(names)
+
+    result = read_each(NAMES[:10], read)
+    assert sorted(result.failures) == broken
+    assert {table.id.name for table in result.tables} == set(NAMES[:10]) - set(broken)
