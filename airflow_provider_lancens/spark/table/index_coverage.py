@@ -20,12 +20,12 @@ def covers(dataset: LanceDataset, index: str, version: int) -> bool:
 
     Args:
         dataset: the dataset, opened at the version of the index.
-        index: name of the index; False if there is none of that name.
+        index: name of the index; False if there is none of that name, or its column no longer exists.
         version: the version of the rows. If it isn't kept, all rows must be covered. A compaction that also
             rewrote fragments of this version counts as if it had mixed all the rows it rewrote.
     """
     found = next((one for one in dataset.describe_indices() if one.name == index), None)
-    if found is None:
+    if found is None or lacks_column(dataset, found):
         return False
     covered = {fragment for segment in found.segments for fragment in segment.fragment_ids}
     missing = {fragment.fragment_id for fragment in dataset.get_fragments()} - covered
@@ -35,8 +35,7 @@ def covers(dataset: LanceDataset, index: str, version: int) -> bool:
 def lacks_column(dataset: LanceDataset, index: Any) -> bool:
     """Return whether an index refers to a field that no column has, so that each read with a filter fails.
 
-    Such indices are left by other clients, and by versions of this package before its first release, that
-    built one while its column was dropped or converted.
+    Such indices are left by other clients that built one while its column was dropped or converted.
 
     Args:
         dataset: the dataset.

@@ -20,6 +20,7 @@ from airflow_provider_lancens.spark.maintenance.index import drop_index
 from airflow_provider_lancens.spark.maintenance.maintain import maintain_table, planned_maintenance
 from airflow_provider_lancens.spark.maintenance.maintenance_options import IfIndexExists, MaintenancePlan
 from airflow_provider_lancens.spark.maintenance.table_state import table_state
+from airflow_provider_lancens.spark.table.index_coverage import covers
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec
 from tests.support.indices import build_index
 from tests.unit.spark.every_verb import SPARK
@@ -165,3 +166,11 @@ def test_the_doctor_names_the_index_and_reads_nothing_of_it(
     built = build_index(SPARK, lake, "t", "id", "BTREE", name="ix", if_exists="replace")
     assert built.is_done
     assert opened(location).count_rows("id = 3") == 1
+
+
+def test_a_sensor_waits_for_an_index_that_has_a_column(location: str) -> None:
+    dataset = lance.dataset(location)
+    assert not covers(dataset, "ix", dataset.version)
+    dataset.drop_index("ix")
+    dataset.create_scalar_index("n", "BTREE", name="ix")
+    assert covers(dataset, "ix", dataset.version)
