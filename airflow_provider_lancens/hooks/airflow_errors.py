@@ -40,7 +40,7 @@ task as it does in a job without Airflow, and ``error.code`` has the number::
     │   └── TableBranchAlreadyExistsError    23   fails
     ├── AirflowException
     │   ├── AirflowFailException                  fails
-    │   │   └── ItemNotToldError                  fails: a mapped task has no default key
+    │   │   └── UnknownMappedItemError            fails: a mapped task has no default key
     │   └── LanceRetryableError                   retried
     ├── ValueError
     │   ├── InvalidIdentifierError                fails: a namespace raises InvalidInputError instead
@@ -56,13 +56,13 @@ task as it does in a job without Airflow, and ``error.code`` has the number::
     │       ├── JarsMissingError                  retried
     │       ├── FolderInUseError                  retried
     │       └── MetastoreStartError               retried
-    ├── AllPreemptedError                         in no task: the computation of a column plans anew
+    ├── FragmentsReplacedError                    in no task: the computation of a column plans anew
     ├── ClusterError                              in no task: a cluster didn't answer, which is logged
     ├── TException
     │   └── UnreadableReplyError                  fails: a namespace raises InternalError instead
     └── OSError
         └── ConnectionError
-            └── OutOfStepError                    retried: a namespace raises LostReplyError instead
+            └── ReplyMismatchError                retried: a namespace raises LostReplyError instead
     BaseException
     └── TaskKilled                                ends the task that was killed
 

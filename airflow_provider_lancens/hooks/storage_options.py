@@ -134,7 +134,7 @@ def _has_credentials(kinds: Sequence[Collection[str]], options: Mapping[str, str
 
 
 def _consent(key: str) -> str:
-    return f"if the operator lists {key} in airflow.cfg, section [{SECTION}], {OPTION}"
+    return f"if the administrator lists {key} in airflow.cfg, section [{SECTION}], {OPTION}"
 
 
 def _suggestion(key: str) -> str:

@@ -195,7 +195,7 @@ class LanceWriteOperator(LanceSparkOperator):
             source = source.pinned(self.hook)
             with resolved_table(namespace, table) as target:
                 writes = CandidateWrites.begin(target, self._requests(key, source, target, context))
-            if (made := writes.made_before()) is not None:
+            if (made := writes.find_earlier_commit()) is not None:
                 result, reading = made
             else:
                 result, reading, derived = self._written(source, writes, context)
@@ -263,7 +263,7 @@ class LanceWriteOperator(LanceSparkOperator):
 
             job = make_job(self.hook, source, writes.target.id, writes.requests)
             result = self.submit(deployment, job, context)
-            return result, writes.reading_of(result), {}
+            return result, writes.inputs_of_result(result), {}
         with self.spark(deployment) as spark:
             rows, reading = source.rows(spark, self.hook, self.rendered_change())
             result = write_rows(rows, writes.of(reading))

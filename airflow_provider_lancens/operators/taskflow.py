@@ -131,11 +131,11 @@ class TaskWrites(CatalogUser):
         self._written.append(result.as_dict())
         self._context["ti"].xcom_push(WRITES_XCOM, self._written)  # a sensor downstream looks there
 
-    def tell_left_writes(self) -> None:
+    def warn_of_missing_writes(self) -> None:
         """Warn of writes of an earlier try or execution that the ended task hasn't repeated."""
         for table, counted in self._counted.items():
             try:
-                if counted.had_more(self._hook.get_conn()):
+                if counted.has_missing_writes(self._hook.get_conn()):
                     _log.warning(_LEFT, table, counted.made)
             except Exception as error:  # noqa: BLE001 - all writes are committed: the task has done its work
                 _log.info(
@@ -144,11 +144,11 @@ class TaskWrites(CatalogUser):
 
     def _task_key(self, digest: Callable[[], str | None]) -> str:
         """Return the task's part of a default key; without a told mapped item, the digest of its rows."""
-        from airflow_provider_lancens.operators._spark.mapped_item import ItemNotToldError
+        from airflow_provider_lancens.operators._spark.mapped_item import UnknownMappedItemError
 
         try:
             key = default_key(self._context)
-        except ItemNotToldError:
+        except UnknownMappedItemError:
             if (item := digest()) is None:
                 raise
             key = default_key(self._context, item=item[-16:])
@@ -206,7 +206,7 @@ def lance_spark(
     ):
         writes = TaskWrites(hook, context)
         yield hook.catalog(spark=spark, user=writes)
-        writes.tell_left_writes()
+        writes.warn_of_missing_writes()
 
 
 @contextmanager

@@ -43,9 +43,9 @@ from airflow_provider_lancens.provider_info import DEFAULT_CONNECTION
 from airflow_provider_lancens.sensors.version_bounds import (
     AwaitedVersion,
     Bound,
-    read_seen,
     read_wanted,
-    versions_made,
+    versions_in_xcoms,
+    versions_of_earlier_run,
 )
 
 if TYPE_CHECKING:
@@ -380,7 +380,7 @@ class LanceTableVersionSensor(GivenArguments, BaseSensorOperator):
         xcom = task.xcom_pull(
             task_ids=self.task_id, include_prior_dates=True, map_indexes=getattr(task, "map_index", None)
         )
-        return read_seen(xcom)
+        return versions_of_earlier_run(xcom)
 
     def _made_upstream(self, context: Context) -> dict[TableId, int]:
         if self._upstream is None:  # once: those tasks have ended before this one began
@@ -388,7 +388,7 @@ class LanceTableVersionSensor(GivenArguments, BaseSensorOperator):
             names = sorted(self.get_flat_relative_ids(upstream=True)) if has_dag else []
             pull = context["ti"].xcom_pull
             written = [pull(task_ids=names), pull(task_ids=names, key=WRITES_XCOM)] if names else []
-            self._upstream = versions_made(written)
+            self._upstream = versions_in_xcoms(written)
         return self._upstream
 
     def _is_fulfilled(self, wanted: AwaitedVersion, status: TableStatus) -> bool:

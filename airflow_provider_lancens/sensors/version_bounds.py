@@ -98,7 +98,7 @@ def _unbounded(earlier: int | None, own: int | None) -> VersionCondition:
     return VersionCondition(other_than=earlier) if own is None else VersionCondition(min_version=own)
 
 
-def versions_made(xcoms: Any) -> dict[TableId, int]:
+def versions_in_xcoms(xcoms: Any) -> dict[TableId, int]:
     """Return the greatest version by table among the XComs of tasks, if they wrote it.
 
     XComs of other operators that have the same keys and name no table are left out.
@@ -129,7 +129,7 @@ def _table_in(xcom: Mapping[str, Any]) -> TableId | None:
         return None
 
 
-def read_seen(xcom: Any) -> dict[TableId, int]:
+def versions_of_earlier_run(xcom: Any) -> dict[TableId, int]:
     """Return the versions, by table, in the XCom of the same task from an earlier run."""
     if not isinstance(xcom, Mapping):
         return {}

@@ -1360,7 +1360,7 @@ class Table:
             InvalidTableStateError: (19) the data are older, or there are none, and `if_late` is ``fail``.
         """
         from airflow_provider_lancens.spark.freshness import expected_age, freshness
-        from airflow_provider_lancens.spark.observed import Ended, tell
+        from airflow_provider_lancens.spark.observed import Ended, notify
 
         check_choice("if_late", if_late, ("fail", "report"))
         with self._resolved() as target:
@@ -1372,7 +1372,7 @@ class Table:
                 )
             dataset = target.open_latest() if self._at is None else target.open(self._at)
             found = freshness(self._table, dataset, expected)
-            tell(target.namespace, Ended(found))
+            notify(target.namespace, Ended(found))
         if found.is_late and if_late == "fail":
             raise spec_errors.InvalidTableStateError(f"table {self.name}: {found.reason}")
         return found

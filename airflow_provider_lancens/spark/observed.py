@@ -70,7 +70,7 @@ def observe(namespace: Any, observer: Observer) -> None:
     setattr(namespace, _OBSERVER, observer)
 
 
-def tell(namespace: Any, event: Event) -> None:
+def notify(namespace: Any, event: Event) -> None:
     """Report an event to the observer of a namespace, if it has one."""
     observer: Observer | None = getattr(namespace, _OBSERVER, None)
     if observer is not None:
@@ -97,10 +97,10 @@ def observed(operation: str = "") -> Callable[[Callable[P, T]], Callable[P, T]]:
             try:
                 result = function(*args, **kwargs)
             except Exception:
-                tell(namespace, Failed(_table(given), operation or _operation(given)))
+                notify(namespace, Failed(_table(given), operation or _operation(given)))
                 raise
             if isinstance(result, Result):
-                tell(namespace, Ended(result))
+                notify(namespace, Ended(result))
             return result
 
         return called
@@ -124,12 +124,12 @@ class ObservedCommit:
     def made(self) -> None:
         """Tell that the version was made."""
         seconds = time.monotonic() - self._began
-        tell(self.target.namespace, Committed(str(self.target.id), self.operation, seconds))
+        notify(self.target.namespace, Committed(str(self.target.id), self.operation, seconds))
 
     def lost(self, *, is_conflict: bool, is_repeated: bool = True) -> None:
         """Tell that an attempt made no version."""
         lost = AttemptLost(str(self.target.id), self.operation, is_conflict, is_repeated)
-        tell(self.target.namespace, lost)
+        notify(self.target.namespace, lost)
 
 
 def _table(given: dict[str, Any]) -> str:

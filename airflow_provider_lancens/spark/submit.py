@@ -231,7 +231,7 @@ class Driver:
         """
         return {}
 
-    def adopt(self, name: str) -> None:
+    def attach(self, name: str) -> None:
         """Attach to a driver that was found, instead of starting one."""
 
     def end(self) -> bool:
@@ -286,7 +286,7 @@ class YarnDriver(Driver):
         listed = self._run_client("-list", "-appTags", self._tag, "-appStates", "ALL")
         return dict(self._states_in(listed))
 
-    def adopt(self, name: str) -> None:
+    def attach(self, name: str) -> None:
         """Be the application with this id."""
         self._ids = {name}
 
@@ -365,7 +365,7 @@ class KubernetesDriver(Driver):
         """List the pods with its label in the configured namespace."""
         return dict(self._states_in(self._ask("--status", self._searched)))
 
-    def adopt(self, name: str) -> None:
+    def attach(self, name: str) -> None:
         """Be the pod of this name."""
         self._pod = name
 
@@ -469,7 +469,7 @@ class EarlierDriver:
         running = [name for name, state in self._driver.find().items() if state == "running"]
         self._name = min(running, default=None)  # on YARN the oldest, which ends first
         if self._name is not None:
-            self._driver.adopt(self._name)
+            self._driver.attach(self._name)
         return self._name
 
     def wait(self) -> bool:

@@ -21,7 +21,7 @@ _MAX_ITEMS = 10_000_000
 _REPLIES = (TMessageType.REPLY, TMessageType.EXCEPTION)
 
 
-class OutOfStepError(ConnectionError):
+class ReplyMismatchError(ConnectionError):
     """Reply that doesn't belong to the call that was sent: the connection must not be used again."""
 
 
@@ -53,14 +53,14 @@ class MessageProtocol(TBinaryProtocolAccelerated):  # type: ignore[misc]
         """Begin a reply.
 
         Raises:
-            OutOfStepError: it isn't a reply, or another call's.
+            ReplyMismatchError: it isn't a reply, or another call's.
         """
         try:
             name, kind, number = super().readMessageBegin()
         except (TProtocolException, UnicodeDecodeError) as error:
-            raise OutOfStepError(f"its reply is not a Thrift message: {error}") from error
+            raise ReplyMismatchError(f"its reply is not a Thrift message: {error}") from error
         if kind not in _REPLIES or (name, number) != (self._name, self._number):
-            raise OutOfStepError(
+            raise ReplyMismatchError(
                 f"it replied to call {number} of {name!r}, expected a reply to call {self._number} "
                 f"of {self._name!r}"
             )

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def one_of(candidates: Collection[object]) -> Iterator[None]:
+def ignoring_unusable_key(candidates: Collection[object]) -> Iterator[None]:
     """Look up one of several keys, without an error if it can't be used: another one may be the task's."""
     try:
         yield
@@ -55,17 +55,17 @@ class CandidateWrites:
         begun: dict[Reading, WriteContext] = {}
         opened: LanceDataset | None = None
         for reading, request in requests.items():
-            with one_of(requests):
+            with ignoring_unusable_key(requests):
                 begun[reading] = WriteContext.begin(target, request, opened)
                 opened = begun[reading].latest
         return cls(target, requests, begun)
 
-    def made_before(self) -> tuple[WriteResult, Reading] | None:
+    def find_earlier_commit(self) -> tuple[WriteResult, Reading] | None:
         """Return the result of an earlier run that has committed one of them, with its inputs."""
-        from airflow_provider_lancens.spark.write.write_rows import made_before
+        from airflow_provider_lancens.spark.write.write_rows import find_earlier_commit
 
         for reading, write in self.begun.items():
-            if (result := made_before(write)) is not None:
+            if (result := find_earlier_commit(write)) is not None:
                 return result, reading
         return None
 
@@ -83,7 +83,7 @@ class CandidateWrites:
             return self.begun[candidate].at_newest()
         return WriteContext.begin(self.target, self.requests[candidate])
 
-    def reading_of(self, result: WriteResult) -> Reading:
+    def inputs_of_result(self, result: WriteResult) -> Reading:
         """Return what was read by the write that has a result."""
         keys = {request.identity.key: reading for reading, request in self.requests.items()}
         return keys.get(result.key, WHOLE)

@@ -104,7 +104,7 @@ class CountedWrites:
 
         return self.made > 0 or is_used(target, f"{request.identity.key}/{self.made + 2}")
 
-    def had_more(self, namespace: LanceNamespace) -> bool:
+    def has_missing_writes(self, namespace: LanceNamespace) -> bool:
         """Return whether an earlier try or execution of the task made more writes than this one.
 
         Args:

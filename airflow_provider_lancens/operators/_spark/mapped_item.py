@@ -50,7 +50,7 @@ def mapped_item(context: Context) -> str | None:
 
     Raises:
         AirflowFailException: the item has a value that isn't the same text in every process.
-        ItemNotToldError: the context doesn't have what the task is mapped over.
+        UnknownMappedItemError: the context doesn't have what the task is mapped over.
     """
     index = map_index(context)
     if index is None:
@@ -64,7 +64,7 @@ def mapped_item(context: Context) -> str | None:
     return own if number == 1 else f"{own}#{number}"
 
 
-class ItemNotToldError(AirflowFailException):
+class UnknownMappedItemError(AirflowFailException):
     """The context of a mapped task doesn't have what the task is mapped over."""
 
 
@@ -91,7 +91,7 @@ def _items(context: Context, index: int) -> list[str]:
     else:
         found = []
     if len(found) != index + 1:
-        raise _refusal("Airflow doesn't tell what it was given", ItemNotToldError)
+        raise _refusal("Airflow doesn't tell what it was given", UnknownMappedItemError)
     return [json.dumps(_plain(one), sort_keys=True) for one in found]
 
 

@@ -103,10 +103,10 @@ class LanceSparkOperator(LanceOperator):
             AirflowFailException: the job can't be submitted.
             LanceRetryableError: it failed, or the task was killed, and spark-submit and the driver with it.
         """
-        from airflow_provider_lancens.spark.observed import Ended, tell
+        from airflow_provider_lancens.spark.observed import Ended, notify
 
         result = self._submitted(deployment, job, context)
-        tell(self.hook.get_conn(), Ended(result))  # the driver's own namespace has no observer
+        notify(self.hook.get_conn(), Ended(result))  # the driver's own namespace has no observer
         return result
 
     def _submitted(self, deployment: SparkDeployment, job: Job, context: Context) -> WriteResult:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException, LanceRetryableError
-from airflow_provider_lancens.operators._spark.candidate_writes import one_of
+from airflow_provider_lancens.operators._spark.candidate_writes import ignoring_unusable_key
 from airflow_provider_lancens.operators._spark.ingest_sources import FunctionOfTask
 from airflow_provider_lancens.spark.function_inputs import WHOLE
 
@@ -122,7 +122,7 @@ def _committed(job: Job, hook: LanceHook, started: float) -> tuple[WriteResult |
     opened: LanceDataset | None = None
     with resolved_table(hook.get_conn(), job.table) as target:
         for request in requests:
-            with one_of(requests):
+            with ignoring_unusable_key(requests):
                 lookup = look_up(target, request.identity, opened=opened)
                 version, opened = lookup.version, lookup.latest
                 if lookup.earlier is not None:

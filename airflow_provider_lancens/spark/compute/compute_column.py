@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-class AllPreemptedError(Exception):
+class FragmentsReplacedError(Exception):
     """Other commits have rewritten all of these fragments, or changed what their values depend on."""
 
 
@@ -81,7 +81,7 @@ class ColumnUpdate(TableChange):
         A fragment is left out, too, if a restore has brought rows back of which its file has no values.
 
         Raises:
-            AllPreemptedError: nothing is left to commit, or the column is to be marked as computed again.
+            FragmentsReplacedError: nothing is left to commit, or the column must be marked as computed again.
         """
         from lance import LanceOperation
 
@@ -92,11 +92,11 @@ class ColumnUpdate(TableChange):
         if field_ids(latest, column.name) != self.layout.ids or latest.schema.field(column.name) != column:
             raise self._conflict(f"version {latest.version} changed column {column.name!r}")
         if not is_marked(latest, column.name):  # a restore has undone it
-            raise AllPreemptedError
+            raise FragmentsReplacedError
         present = {fragment.fragment_id: fragment for fragment in latest.get_fragments()}
         self.applied[:] = [file for file in self.files if file.applies_to(present.get(file.fragment))]
         if not self.applied:
-            raise AllPreemptedError
+            raise FragmentsReplacedError
         ids = self.layout.ids
         bitmaps = {file.fragment: file.offsets for file in self.applied if file.offsets is not None}
         update = LanceOperation.Update(
@@ -128,7 +128,7 @@ def commit_columns(target: ResolvedTable, lease: WriteLease, update: ColumnUpdat
     """
     try:
         outcome = Committer(target, KeyedWrite(unique_key()), Counts(), lease=lease).commit(update)
-    except AllPreemptedError:
+    except FragmentsReplacedError:
         return None
     return outcome.commit.version
 

@@ -22,10 +22,10 @@ from airflow_provider_lancens.spark.keys.key_records import (
     KeyIndex,
     KeyRecord,
     confirm,
+    confirm_at,
     records_in,
     retract,
     unconfirm,
-    vouch,
 )
 from airflow_provider_lancens.spark.keys.key_search import TableHistory, recover_keys
 
@@ -128,7 +128,7 @@ class _Shards:
         is_shown = history.lineage.keeps(record.version) is not None
         has_rows = None if made and is_shown else history.has_rows(record)
         if has_rows and not is_shown and history.newest is not None:
-            vouch(self.manifests, record, history.newest)
+            confirm_at(self.manifests, record, history.newest)
         if (made or has_rows) and not record.confirmed:
             confirm(self.manifests, record)
         elif record.confirmed and not (made or has_rows):

@@ -54,7 +54,7 @@ class KeyRecord:
     """The key's digest."""
     confirmed: bool = False
     """Whether it was found to be committed."""
-    vouched: tuple[CommittedVersion, ...] = ()
+    confirmed_at: tuple[CommittedVersion, ...] = ()
     """The versions that contain the attempt's rows, as a user has confirmed."""
 
     @property
@@ -65,7 +65,7 @@ class KeyRecord:
     @property
     def confirmations(self) -> list[str]:
         """The paths of what confirms it."""
-        return [self.path + CONFIRMED, *(_vouching(self.path, point) for point in self.vouched)]
+        return [self.path + CONFIRMED, *(_confirmation_at(self.path, point) for point in self.confirmed_at)]
 
 
 def write_record(files: TableFiles, record: KeyRecord, key: str, commit: KeyedCommit) -> None:
@@ -116,9 +116,9 @@ def unconfirm(files: TableFiles, record: KeyRecord) -> None:
     files.remove(record.path + CONFIRMED)
 
 
-def vouch(files: TableFiles, record: KeyRecord, newest: CommittedVersion) -> None:
+def confirm_at(files: TableFiles, record: KeyRecord, newest: CommittedVersion) -> None:
     """Record that the rows of an attempt are in a version, as a user has confirmed."""
-    files.put(_vouching(record.path, newest), b"")
+    files.put(_confirmation_at(record.path, newest), b"")
 
 
 def retract(files: TableFiles, records: Iterable[KeyRecord]) -> None:
@@ -128,7 +128,7 @@ def retract(files: TableFiles, records: Iterable[KeyRecord]) -> None:
         files.remove(*paths)
 
 
-def _vouching(path: str, point: CommittedVersion) -> str:
+def _confirmation_at(path: str, point: CommittedVersion) -> str:
     return f"{path}{CONFIRMED}-{point.version}-{point.id}"
 
 
@@ -140,26 +140,26 @@ def folder_of(key_digest: str) -> str:
 def records_in(found: Iterable[StoredFile]) -> list[KeyRecord]:
     """Return the records among files, by version; one that is lost is known by what confirms it."""
     confirmed: set[str] = set()
-    vouched: dict[str, set[CommittedVersion]] = {}
+    confirmed_at: dict[str, set[CommittedVersion]] = {}
     for file in found:
         name = _NAME.fullmatch(file.path)
         if name is None:
             continue
-        points = vouched.setdefault(name["record"], set())
+        points = confirmed_at.setdefault(name["record"], set())
         if name["newest"]:
             points.add(CommittedVersion(int(name["newest"]), name["id"]))
         elif name["confirmed"]:
             confirmed.add(name["record"])
     return sorted(
-        _record(path, confirmed=path in confirmed, vouched=tuple(sorted(points)))
-        for path, points in vouched.items()
+        _record(path, confirmed=path in confirmed, confirmed_at=tuple(sorted(points)))
+        for path, points in confirmed_at.items()
     )
 
 
-def _record(path: str, *, confirmed: bool, vouched: tuple[CommittedVersion, ...]) -> KeyRecord:
+def _record(path: str, *, confirmed: bool, confirmed_at: tuple[CommittedVersion, ...]) -> KeyRecord:
     folder, _, name = path.rpartition("/")
     version, _, transaction = name.partition("-")
-    return KeyRecord(int(version), transaction, folder.rpartition("/")[2], confirmed, vouched)
+    return KeyRecord(int(version), transaction, folder.rpartition("/")[2], confirmed, confirmed_at)
 
 
 INDEX = f"{RECORDED}/key-index"

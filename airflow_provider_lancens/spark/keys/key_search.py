@@ -31,11 +31,11 @@ from airflow_provider_lancens.spark.keys.key_records import (
     KeyRecord,
     commit_of,
     confirm,
+    confirm_at,
     digest,
     folder_of,
     mark_complete,
     records_in,
-    vouch,
     write_record,
 )
 from airflow_provider_lancens.spark.keys.keyed_commit import KeyedCommit, has_records, is_unique, key_of
@@ -104,7 +104,7 @@ class TableHistory:
         kept = None if made is None else made and self.lineage.keeps(record.version)
         if kept is not None:
             return kept
-        for point in reversed(record.vouched):
+        for point in reversed(record.confirmed_at):
             if self._is_at(point) and (kept := self.lineage.keeps(point.version)) is not None:
                 return kept
         return True if self._has_files(record) else None
@@ -229,7 +229,7 @@ class RecordSearch:
             if has_rows:
                 yield self._described(record)
 
-    def vouch(self) -> bool:
+    def confirm(self) -> bool:
         """Record that the rows are in the table, as a user has confirmed, if the attempts don't show it.
 
         Returns:
@@ -239,7 +239,7 @@ class RecordSearch:
         if not unknown or (newest := self._history.newest) is None:
             return False
         for record in unknown:
-            vouch(self.files, record, newest)
+            confirm_at(self.files, record, newest)
         return True
 
     def check_not_lost(self) -> None:

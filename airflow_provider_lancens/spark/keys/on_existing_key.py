@@ -269,7 +269,7 @@ def confirm_write(namespace: NamespaceSpec | LanceNamespace, table: TableId | st
     """
     with resolved_table(namespace, table) as target:
         latest = target.open_latest()
-        if latest is None or not RecordSearch.of(target, latest, key).vouch():
+        if latest is None or not RecordSearch.of(target, latest, key).confirm():
             raise spec_errors.InvalidInputError(
                 f"table {target.id}: no write under idempotency key {key!r} is in doubt, so "
                 "there is nothing to confirm"

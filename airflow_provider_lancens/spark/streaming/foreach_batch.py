@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
-from airflow_provider_lancens.spark.observed import Ended, tell
+from airflow_provider_lancens.spark.observed import Ended, notify
 from airflow_provider_lancens.spark.options import (
     DEFAULT_LAYOUT,
     SchemaMode,
@@ -220,7 +220,7 @@ def write_epoch(
             result = write_rows(rows, context)
         else:
             result = lookup.found_result(found)
-            tell(target.namespace, Ended(result))
+            notify(target.namespace, Ended(result))
     _log.info("%s", result)
     return result
 

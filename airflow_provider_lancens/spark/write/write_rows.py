@@ -33,7 +33,7 @@ from airflow_provider_lancens.spark.commit.upsert import (
 )
 from airflow_provider_lancens.spark.commit.write_lease import acquire_lease
 from airflow_provider_lancens.spark.keys import Counts, KeyAttempts, KeyedCommit, KeyedWrite, KeyLookup
-from airflow_provider_lancens.spark.observed import Ended, observed, tell
+from airflow_provider_lancens.spark.observed import Ended, notify, observed
 from airflow_provider_lancens.spark.options import TableLayout, WriteRequest
 from airflow_provider_lancens.spark.publish import ChangeSpec, discard_repeated, find_staged, stage
 from airflow_provider_lancens.spark.results import WriteResult
@@ -329,16 +329,16 @@ def write_rows(rows: Rows, context: WriteContext) -> WriteResult:
         rows: the rows.
         context: how to write them, the table, and what it contains under the key.
     """
-    found = made_before(context)
+    found = find_earlier_commit(context)
     return _write(rows, context) if found is None else found
 
 
-def made_before(context: WriteContext) -> WriteResult | None:
+def find_earlier_commit(context: WriteContext) -> WriteResult | None:
     """Return the result of an earlier run that has made or staged the write; None if it is to be made."""
     if context.earlier is not None:
         return skipped_write(context, context.earlier)
     if context.change.stage and (staged := staged_before(context.lookup)) is not None:
-        tell(context.target.namespace, Ended(staged))
+        notify(context.target.namespace, Ended(staged))
         return staged
     return None
 

@@ -22,7 +22,7 @@ from airflow_provider_lancens.hooks.lance_hook import LanceHook
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.operators._spark.spark_operator import TaskKilled
 from airflow_provider_lancens.operators.taskflow import lance_spark
-from airflow_provider_lancens.sensors.version_bounds import versions_made
+from airflow_provider_lancens.sensors.version_bounds import versions_in_xcoms
 from airflow_provider_lancens.spark.lance_catalog import LanceCatalog
 from airflow_provider_lancens.spark.options import WriteIdentity
 
@@ -104,7 +104,7 @@ def test_what_a_function_wrote_is_told_to_sensors_whatever_it_returns(
 
     own(write_both)
 
-    assert versions_made(pushed[WRITES_XCOM]) == {TableId.parse(table): 1 for table in tables}
+    assert versions_in_xcoms(pushed[WRITES_XCOM]) == {TableId.parse(table): 1 for table in tables}
 
 
 def test_a_restore_is_made_once_by_all_tries_of_a_task(
@@ -120,7 +120,7 @@ def test_a_restore_is_made_once_by_all_tries_of_a_task(
     for run_id in ("first", "wrong"):
         own(append, run_id)
     restored = own(undo, "undo")
-    told = versions_made(pushed[WRITES_XCOM])
+    told = versions_in_xcoms(pushed[WRITES_XCOM])
     own(append, "later")
     again = own(undo, "undo")
 

@@ -10,9 +10,9 @@ from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.table_status import TableStatus, VersionCondition
 from airflow_provider_lancens.sensors.version_bounds import (
     AwaitedVersion,
-    read_seen,
     read_wanted,
-    versions_made,
+    versions_in_xcoms,
+    versions_of_earlier_run,
 )
 
 TABLES = [TableId.parse("sales$orders"), TableId.parse("sales$items")]
@@ -101,7 +101,7 @@ def test_the_last_seen_version_is_not_read_if_a_bound_is_given() -> None:
     ],
 )
 def test_the_last_seen_version_is_read_from_an_earlier_xcom(xcom: Any, seen: dict[str, int]) -> None:
-    assert {str(table): version for table, version in read_seen(xcom).items()} == seen
+    assert {str(table): version for table, version in versions_of_earlier_run(xcom).items()} == seen
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_versions_of_upstream_tasks_are_those_that_they_wrote() -> None:
     staged = {**written, "version": None, "outcome": "staged", "staged_version": f"staged-{2**63}"}
     waited = {"table": "a$d", "version": 9, "previous_version": 8, "location": "/x"}
 
-    assert versions_made([written, *mapped, nothing, staged, waited]) == {TableId.parse("a$b"): 5}
+    assert versions_in_xcoms([written, *mapped, nothing, staged, waited]) == {TableId.parse("a$b"): 5}
 
 
 @pytest.mark.parametrize(
@@ -154,9 +154,9 @@ def test_versions_of_upstream_tasks_are_those_that_they_wrote() -> None:
 def test_versions_that_upstream_tasks_maintained_are_theirs(previous: int, outcome: str, made: bool) -> None:
     xcom = {"table": "a$b", "version": 3, "previous_version": previous, "outcome": outcome}
 
-    assert versions_made([xcom]) == ({TableId.parse("a$b"): 3} if made else {})
+    assert versions_in_xcoms([xcom]) == ({TableId.parse("a$b"): 3} if made else {})
 
 
 @pytest.mark.parametrize("table", [{}, {"table": None}, {"table": ["a$b"]}, {"table": "a$$b"}])
 def test_xcoms_of_other_operators_with_the_same_keys_are_left_out(table: dict[str, Any]) -> None:
-    assert versions_made([{**table, "outcome": "done", "version": 3}]) == {}
+    assert versions_in_xcoms([{**table, "outcome": "done", "version": 3}]) == {}

@@ -12,9 +12,9 @@ from airflow_provider_lancens.spark.observed import (
     Event,
     Failed,
     ObservedCommit,
+    notify,
     observe,
     observed,
-    tell,
 )
 from airflow_provider_lancens.spark.results import Result
 
@@ -80,7 +80,7 @@ def test_what_a_kill_ends_and_what_is_no_result_is_not_told(
 
 def test_a_namespace_without_an_observer_tells_nobody() -> None:
     assert compact(SimpleNamespace(), "db$t") is RESULT
-    tell(object(), Ended(RESULT))
+    notify(object(), Ended(RESULT))
 
 
 def test_a_commit_tells_its_attempts_and_its_time(namespace: SimpleNamespace, told: list[Event]) -> None:

@@ -19,7 +19,7 @@ class Submitted(LanceAppendOperator):
     def _written(self, source: Any, writes: Any, context: Any) -> Any:
         job = make_job(self.hook, source, writes.target.id, writes.requests)
         result = self.submit(self.spark_deployment(), job, context)
-        return result, writes.reading_of(result), {}
+        return result, writes.inputs_of_result(result), {}
 
 
 def main() -> None:

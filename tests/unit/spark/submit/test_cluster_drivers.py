@@ -85,7 +85,7 @@ def test_an_adopted_application_is_killed_by_its_id(
 ) -> None:
     driver = driver_of(binary("true"), YARN, "cluster", "abc")
 
-    driver.adopt(ID)
+    driver.attach(ID)
 
     assert driver.log_command == f"yarn logs -applicationId {ID}"
     assert driver.end()
@@ -144,7 +144,7 @@ def test_an_adopted_pod_is_deleted_by_its_name(
 ) -> None:
     driver = driver_of(binary("true"), PODS, "cluster", "abc")
 
-    driver.adopt("lance-abc-1-driver")
+    driver.attach("lance-abc-1-driver")
 
     assert driver.log_command == "kubectl logs --namespace default lance-abc-1-driver"
     assert driver.end()
