@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 def map_index(context: Mapping[str, Any] | Context) -> int | None:
     """Return the index of a mapped task's item; None if the task isn't mapped."""
-    index: int | None = getattr(context.get("ti"), "map_index", None)
-    return None if index is None or index < 0 else index
+    index = getattr(context.get("ti"), "map_index", None)
+    return index if isinstance(index, int) and index >= 0 else None
 
 
 def expand_input(task: Any) -> Any:

@@ -175,6 +175,7 @@ def _data_changed(hook: LanceHook, status: TableStatus, since: int) -> bool | No
         except AirflowException:
             # The table may have been dropped, or recreated: then this check would fail forever.
             now = hook.table_status(status.table)
-            if (now.location, now.version) != (status.location, status.version):
+            # A denial doesn't say whether it is still the same table: then the check is repeated.
+            if not now.denial and (now.location, now.version) != (status.location, status.version):
                 return None
             raise

@@ -76,14 +76,17 @@ class CatalogDrop:
 
         Raises:
             ConcurrentModificationError: (14) the table exists by its folder, in which others wrote meanwhile.
+            InvalidInputError: (13) it does, and nothing of Lance's was left there.
         """
-        purge.remove(self.location, self.storage_options, MARKERS)
+        removed = purge.remove(self.location, self.storage_options, MARKERS)
         by_folder = folder.is_folder(self.table.parts, self.location)
         if folder.has_entries and (by_folder or self.location_of(self.table.parts) == self.location):
             with contextlib.suppress(spec_errors.TableNotFoundError):
                 remove_entry()
         if by_folder and self.location_of(self.table.parts) == self.location:
-            raise spec_errors.ConcurrentModificationError(
+            # If nothing was left to remove, dropping the table again won't help.
+            kind = spec_errors.ConcurrentModificationError if removed else spec_errors.InvalidInputError
+            raise kind(
                 f"table {self.table}: its data was deleted, but its folder {self._shown(self.location)} "
                 "exists, and so does the table: others wrote there meanwhile, or left empty folders; remove "
                 "these, or drop the table again"

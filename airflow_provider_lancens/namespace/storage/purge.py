@@ -182,8 +182,8 @@ def _check_not_linked(root: Path) -> None:
     for path in (root, root / VERSIONS):
         if path.is_symlink():
             raise spec_errors.InvalidInputError(
-                f"{path} is a symbolic link, which a drop does not follow: deregister the table, "
-                "then delete the target of the link yourself"
+                f"{path} is a symbolic link, which a drop does not follow: deregister the table, or remove "
+                "the link if the catalog is a folder (impl=dir), then delete the target of the link yourself"
             )
 
 

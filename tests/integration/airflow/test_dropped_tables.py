@@ -1,4 +1,4 @@
-"""A watched table that is dropped while the watcher lists its versions, or checks what they changed."""
+"""A watched table that is dropped or denied, while the watcher lists or checks its versions."""
 
 import asyncio
 import threading
@@ -11,8 +11,11 @@ import lance
 import pyarrow as pa
 import pytest
 
+from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
 from airflow_provider_lancens.hooks.table_checks import data_changed
+from airflow_provider_lancens.identifiers import TableId
+from airflow_provider_lancens.namespace.table_status import TableStatus
 from airflow_provider_lancens.spark.lance_catalog import LanceCatalog
 from airflow_provider_lancens.triggers import event_stream
 from airflow_provider_lancens.triggers.table_advanced_trigger import LanceTableAdvancedTrigger
@@ -126,3 +129,26 @@ async def test_a_check_of_a_table_that_was_dropped_is_given_up(
         await asyncio.to_thread(create, catalog, 1)
 
         assert await coming == (None, 1)
+
+
+async def test_a_check_is_repeated_if_access_was_denied_for_a_moment(
+    lake: str, catalog: LanceCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    denied = TableStatus(TableId.parse(ORDERS), denial="access denied")
+    checks: list[Any] = []
+
+    def check_denied(*arguments: Any) -> bool:
+        checks.append(arguments)
+        if len(checks) == 1:
+            raise AirflowFailException("access denied (code 15, PERMISSION_DENIED)")
+        return data_changed(*arguments)
+
+    monkeypatch.setattr(event_stream, "data_changed", check_denied)
+    monkeypatch.setattr(event_stream, "_PAUSE_AFTER_FAILURE", 0.1)
+    monkeypatch.setattr(LanceHook, "table_status", lambda *_: denied)
+    create(catalog, 3)
+    async with watched(lake) as events:
+        assert await next_event(events) == (None, 3)
+        await asyncio.to_thread(advance, catalog)
+
+        assert await next_event(events) == (3, 4)

@@ -115,7 +115,7 @@ def rendered(kind: type[Any], given: dict[str, Any], *, native: bool = False, **
 
 
 @pytest.mark.parametrize("given", ["{{ none }}", "{{ empty }}", Nothing()], ids=["None", "empty", "output"])
-@pytest.mark.parametrize(("kind", "argument"), fields())
+@pytest.mark.parametrize(("kind", "argument"), list(fields()))
 def test_an_argument_that_came_out_empty_is_refused(kind: type[Any], argument: str, given: Any) -> None:
     task = rendered(kind, {argument: given}, none=None, empty="")
 
@@ -267,7 +267,7 @@ def test_a_field_that_a_function_leaves_empty_is_refused() -> None:
 
 
 @pytest.mark.parametrize("value", ["false", "{{ params.flag }}", None, 1, Nothing()])
-@pytest.mark.parametrize(("kind", "argument"), flags())
+@pytest.mark.parametrize(("kind", "argument"), list(flags()))
 def test_a_flag_that_is_neither_true_nor_false_is_refused_when_the_dag_is_parsed(
     kind: type[Any], argument: str, value: Any
 ) -> None:

@@ -271,6 +271,21 @@ def test_a_folder_that_others_wrote_is_a_table_that_exists(namespace: CatalogNam
     assert namespace.list_tables({"id": []}).tables == []
 
 
+def test_an_empty_folder_of_others_keeps_a_table_of_the_topmost_level(
+    namespace: CatalogNamespace, root: Path
+) -> None:
+    write(root / "orders.lance")
+    (root / "orders.lance" / "notes").mkdir()
+
+    with pytest.raises(ConcurrentModificationError, match="empty folders; remove these"):
+        namespace.drop_table({"id": ["orders"]})
+    with pytest.raises(InvalidInputError, match="empty folders; remove these"):  # which no retry mends
+        namespace.drop_table({"id": ["orders"]})
+    (root / "orders.lance" / "notes").rmdir()
+    (root / "orders.lance").rmdir()
+    assert namespace.list_tables({"id": []}).tables == []
+
+
 def test_a_table_whose_folder_was_removed_is_declared_again(namespace: CatalogNamespace, root: Path) -> None:
     namespace.declare_table({"id": ["orders"]})
     shutil.rmtree(root / "orders.lance")
