@@ -257,14 +257,13 @@ class Poller:
         loop = asyncio.get_running_loop()
         self._reread_at = loop.time() + _REREAD_SECONDS
         try:
-            try:
-                hook = await LanceHook.afor_connection(self.lance_conn_id)
-            except AirflowNotFoundException as error:  # also if a secrets backend doesn't respond
-                raise LanceRetryableError(str(error)) from error
+            hook = await LanceHook.afor_connection(self.lance_conn_id)
             # In a thread: it may have to fetch temporary credentials.
             return await loop.run_in_executor(self._metastore_thread, self._opened, hook)
         except Exception as error:
             if self._hook is None:
+                if isinstance(error, AirflowNotFoundException):  # also if a secrets backend doesn't respond
+                    raise LanceRetryableError(str(error)) from error
                 raise
             # A connection that is being edited, or temporarily can't be read, must not end any wait.
             log.warning(

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from airflow_provider_lancens import spec_errors
-from airflow_provider_lancens.namespace.catalog.catalog_listing import Call, CatalogListing, Id
+from airflow_provider_lancens.namespace.catalog.catalog_listing import MOST_READ, Call, CatalogListing, Id
 from airflow_provider_lancens.namespace.storage.clones import Clone, Clones, clone_at
 from airflow_provider_lancens.namespace.storage.location_overlap import ResolvedLocation
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
@@ -17,8 +17,6 @@ from airflow_provider_lancens.namespace.storage.missing_files import example_of
 
 log = logging.getLogger(__name__)
 
-MOST_READ = 1000
-"""Tables that are read at most, those of the source's own namespace first; as in a metastore."""
 _THREADS = 8
 
 
@@ -26,13 +24,11 @@ _THREADS = 8
 class CatalogClones:
     """One search for the clones of a table."""
 
-    list_namespaces: Call
-    list_tables: Call
+    listing: CatalogListing
     describe_table: Call
     source: Id
     """Its identifier."""
     location: str
-    _unknown: list[str] = field(default_factory=list)
     _unread: list[str] = field(default_factory=list)
 
     def search(self) -> Clones:
@@ -41,17 +37,18 @@ class CatalogClones:
         Raises:
             ServiceUnavailableError: (17) it doesn't answer.
         """
-        listing = CatalogListing(self.list_namespaces, self.list_tables, self._unknown)
-        others = (table for table in listing.tables(self.source[:-1]) if table != self.source)
+        others = self.listing.others(self.source)
         read = list(islice(others, MOST_READ))
-        if next(others, None) is not None:
-            self._unknown.append(f"the catalog has more than the {MOST_READ} tables that are searched")
+        exceeded = next(others, None) is not None
         resolved = ResolvedLocation(self.location)
         with ThreadPoolExecutor(_THREADS, thread_name_prefix="lance-clones") as pool:
             found = [one for one in pool.map(lambda table: self._clone(table, resolved), read) if one]
+        unknown = [*self.listing.unknown]
+        if exceeded:
+            unknown.append(f"the catalog has more than the {MOST_READ} tables that are searched")
         if self._unread:
-            self._unknown.append(f"{example_of(self._unread)} can't be read")
-        return Clones(tuple(found), tuple(self._unknown))
+            unknown.append(f"{example_of(self._unread)} can't be read")
+        return Clones(tuple(found), tuple(unknown))
 
     def _clone(self, table: Id, source: ResolvedLocation) -> Clone | None:
         try:

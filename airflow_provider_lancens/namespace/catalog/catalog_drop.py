@@ -14,8 +14,7 @@ from dataclasses import dataclass, replace
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
-from airflow_provider_lancens.namespace.catalog.catalog_clones import MOST_READ
-from airflow_provider_lancens.namespace.catalog.catalog_listing import CatalogListing, Id
+from airflow_provider_lancens.namespace.catalog.catalog_listing import MOST_READ, CatalogListing, Id
 from airflow_provider_lancens.namespace.catalog.catalog_owners import CatalogOwners
 from airflow_provider_lancens.namespace.catalog.folder_catalog import MARKERS, FolderCatalog
 from airflow_provider_lancens.namespace.locations import shown_location
@@ -60,7 +59,7 @@ class CatalogDrop:
         self._check_no_others()
         files = Manifests(self.location, self.storage_options, is_optional=True)
         wait_for_writes(files, f"table {str(self.table)!r} can't be dropped")
-        self._check_no_clones(clones_of())
+        clones_of().check_none(self.table)
 
     def plan(self) -> DropPlan:
         """Return what the drop deletes, and which other files are there."""
@@ -138,19 +137,6 @@ class CatalogDrop:
                 f"table {self.table} can't be dropped: impl=dir knows it by its folder "
                 f"{self._shown(self.location)}, which has {plan.other_files} files that are not Lance's and "
                 f"that a drop keeps: {named}{more}; move them away first"
-            )
-
-    def _check_no_clones(self, clones: Clones) -> None:
-        for clone in clones.found:
-            raise spec_errors.InvalidInputError(
-                f"table {self.table}: table {clone.table} is a clone that refers to its data; drop the clone "
-                "first, or overwrite it; deregistering this table keeps the data"
-            )
-        for reason in clones.unknown:
-            log.warning(
-                "Table %s: a shallow clone may refer to its data, which a drop deletes: %s",
-                self.table,
-                reason,
             )
 
     @staticmethod

@@ -9,6 +9,8 @@ from typing import Any
 from airflow_provider_lancens import spec_errors
 
 _PAGE = 1000
+MOST_READ = 1000
+"""Tables that a search reads at most, those of the table's own namespace first; as in a metastore."""
 
 Id = tuple[str, ...]
 Call = Callable[[dict[str, Any]], Any]
@@ -23,18 +25,20 @@ class CatalogListing:
     unknown: list[str] = field(default_factory=list)
     """What couldn't be listed, and why."""
 
-    def tables(self, first: Id) -> Iterator[Id]:
-        """Iterate over the identifiers of all tables.
+    def others(self, table: Id) -> Iterator[Id]:
+        """Iterate over the identifiers of all tables but one, beginning with those of its namespace.
 
         Args:
-            first: the namespace whose tables come first.
+            table: the identifier of that table.
 
         Raises:
             ServiceUnavailableError: (17) the catalog doesn't answer.
         """
-        for namespace in (first, *(one for one in self._below(()) if one != first)):
+        own = table[:-1]
+        for namespace in (own, *(one for one in self._below(()) if one != own)):
             for name in self._listed("tables", self.list_tables, namespace):
-                yield (*namespace, name)
+                if (*namespace, name) != table:
+                    yield (*namespace, name)
 
     def _below(self, namespace: Id) -> Iterator[Id]:
         yield namespace

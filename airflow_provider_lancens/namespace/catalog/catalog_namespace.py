@@ -343,8 +343,7 @@ class CatalogNamespace(LanceNamespace):
         Raises:
             ServiceUnavailableError: (17) the catalog doesn't answer.
         """
-        calls = self.list_namespaces, self.list_tables, self.describe_table
-        return CatalogClones(*calls, table.parts, location).search()
+        return CatalogClones(self._listing(), self.describe_table, table.parts, location).search()
 
     def compare_table(self, parts: Sequence[str]) -> Comparison:
         """Check that the files of a table's newest version exist.
@@ -445,11 +444,13 @@ class CatalogNamespace(LanceNamespace):
         asked = as_model(models.DropTableRequest, request)
         described = self.describe_table(models.DescribeTableRequest(id=asked.id, vend_credentials=True))
         table, location = TableId(tuple(asked.id or ())), str(described.location)
-        listing = CatalogListing(self.list_namespaces, self.list_tables)
         options = described.storage_options or {}
-        drop = CatalogDrop(table, location, options, self._folder, listing, self._location_of)
+        drop = CatalogDrop(table, location, options, self._folder, self._listing(), self._location_of)
         drop.check(lambda: self.clones_of(table, location))
         return drop
+
+    def _listing(self) -> CatalogListing:
+        return CatalogListing(self.list_namespaces, self.list_tables)
 
     def _declared(self, asked: models.DeclareTableRequest) -> models.DeclareTableResponse:
         """Declare a table; in a folder, the entry of a table whose folder somebody removed is replaced."""

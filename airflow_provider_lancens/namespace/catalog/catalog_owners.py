@@ -45,7 +45,7 @@ class CatalogOwners:
             ServiceUnavailableError: (17) the catalog doesn't answer.
         """
         mine = ResolvedLocation(self.location)
-        others = (table for table in self.listing.tables(self.table[:-1]) if table != self.table)
+        others = self.listing.others(self.table)
         compared = islice(others, self.most)
         with ThreadPoolExecutor(_THREADS, thread_name_prefix="lance-owners") as pool:
             while batch := list(islice(compared, _BATCH)):

@@ -377,18 +377,7 @@ class TableOperations:
         if not others or self._files(catalog_table).newest() is None:
             return
         location = self.location_of(catalog_table)
-        clones = self._search(catalog_table.id, location).among(others)
-        for clone in clones.found:
-            raise spec_errors.InvalidInputError(
-                f"table {catalog_table.id}: table {clone.table} is a clone that refers to its data; drop "
-                "the clone first, or overwrite it; deregistering this table keeps the data"
-            )
-        for reason in clones.unknown:
-            log.warning(
-                "Table %s: a shallow clone may refer to its data, which a drop deletes: %s",
-                catalog_table.id,
-                reason,
-            )
+        self._search(catalog_table.id, location).among(others).check_none(catalog_table.id)
 
     def _search(self, table: TableId, location: str) -> CloneSearch:
         return CloneSearch(self.metastore, self.config, self.stores, table, location, _SEARCHED)

@@ -6,9 +6,11 @@ reads the source's manifests again, so a clone needs files of the source, and no
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.locations import Location
 from airflow_provider_lancens.namespace.storage.location_overlap import ResolvedLocation
 from airflow_provider_lancens.namespace.storage.missing_files import (
@@ -18,6 +20,8 @@ from airflow_provider_lancens.namespace.storage.missing_files import (
 )
 from airflow_provider_lancens.namespace.storage.table_links import check_links
 from airflow_provider_lancens.namespace.storage.vended_options import snapshot
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,25 @@ class Clones:
     found: tuple[Clone, ...] = ()
     unknown: tuple[str, ...] = ()
     """Why there may be others: what couldn't be listed or read; empty if all was."""
+
+    def check_none(self, source: object) -> None:
+        """Check that no clone refers to the data of a table that is about to be dropped.
+
+        Args:
+            source: the identifier of the table, for messages.
+
+        Raises:
+            InvalidInputError: (13) one does.
+        """
+        for clone in self.found:
+            raise spec_errors.InvalidInputError(
+                f"table {source}: table {clone.table} is a clone that refers to its data; drop the clone "
+                "first, or overwrite it; deregistering this table keeps the data"
+            )
+        for reason in self.unknown:
+            log.warning(
+                "Table %s: a shallow clone may refer to its data, which a drop deletes: %s", source, reason
+            )
 
 
 def clone_at(

@@ -6,8 +6,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import lance
-import pyarrow as pa
 import pytest
 
 try:  # Airflow 3.2 and newer
@@ -16,10 +14,9 @@ except ImportError:
     from airflow.exceptions import TaskDeferred  # type: ignore[no-redef]
 
 from airflow_provider_lancens.hooks.airflow_errors import LanceRetryableError
-from airflow_provider_lancens.hooks.lance_hook import LanceHook
 from airflow_provider_lancens.sensors import table_version_sensor
 from airflow_provider_lancens.sensors.table_version_sensor import LanceTableVersionSensor
-from airflow_provider_lancens.spark.lance_catalog import LanceCatalog
+from tests.integration.airflow.folder_tables import ITEMS, ORDERS, Folder
 
 CONTEXT: Any = {"ti": SimpleNamespace(dag_id="dag", run_id="run", task_id="wait", map_index=-1)}
 CHECKS: dict[str, dict[str, Any]] = {
@@ -36,29 +33,17 @@ def no_minimum(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def lake(connect: Callable[..., str], tmp_path: Path) -> str:
-    return connect(conn_type="lance", extra={"impl": "dir", "root": str(tmp_path / "lake")})
+def folder(connect: Callable[..., str], tmp_path: Path) -> Folder:
+    """A folder with two tables."""
+    folder = Folder(connect, tmp_path / "lake")
+    for table in (ORDERS, ITEMS):
+        folder.create(table)
+    return folder
 
 
-@pytest.fixture
-def catalog(lake: str) -> LanceCatalog:
-    """A catalog with `sales$orders` and `sales$items`."""
-    catalog = LanceHook.for_connection(lake).catalog()
-    catalog.create_namespace("sales")
-    for table in ("orders", "items"):
-        catalog.declare_table(f"sales${table}")
-    return catalog
-
-
-def advance(catalog: LanceCatalog, versions: int, table: str = "orders") -> None:
-    for number in range(versions):
-        rows = pa.table({"n": [number]})
-        lance.write_dataset(rows, catalog.table(f"sales${table}").location, mode="append")
-
-
-def sensor(lake: str, **arguments: Any) -> LanceTableVersionSensor:
-    given = {"table": "sales$orders", "poke_interval": 0.2, "timeout": 60, **arguments}
-    return LanceTableVersionSensor(task_id="wait", lance_conn_id=lake, **given)
+def sensor(folder: Folder, **arguments: Any) -> LanceTableVersionSensor:
+    given = {"table": ORDERS, "poke_interval": 0.2, "timeout": 60, **arguments}
+    return LanceTableVersionSensor(task_id="wait", lance_conn_id=folder.conn_id, **given)
 
 
 def deferral(waiting: LanceTableVersionSensor) -> Any:
@@ -94,12 +79,12 @@ def fail_once(monkeypatch: pytest.MonkeyPatch, check: str, before: Callable[[], 
 
 @pytest.mark.parametrize("check", CHECKS)
 def test_a_check_that_failed_is_repeated_although_the_version_stays(
-    lake: str, catalog: LanceCatalog, monkeypatch: pytest.MonkeyPatch, check: str
+    folder: Folder, monkeypatch: pytest.MonkeyPatch, check: str
 ) -> None:
-    advance(catalog, 4)
-    catalog.table("sales$orders").dataset().create_scalar_index("n", "BTREE")
+    folder.advance(versions=4)
+    folder.catalog.table(ORDERS).dataset().create_scalar_index("n", "BTREE")
     fail_once(monkeypatch, check)
-    waiting = sensor(lake, **CHECKS[check])
+    waiting = sensor(folder, **CHECKS[check])
 
     deferred = deferral(waiting)
     found = waiting.execute_complete(CONTEXT, fired(deferred.trigger), **deferred.kwargs)
@@ -109,22 +94,22 @@ def test_a_check_that_failed_is_repeated_although_the_version_stays(
 
 
 def test_a_failed_check_is_not_repeated_before_the_interval(
-    lake: str, catalog: LanceCatalog, monkeypatch: pytest.MonkeyPatch
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    advance(catalog, 4)
+    folder.advance(versions=4)
     fail_once(monkeypatch, "data_changed")
 
-    assert deferral(sensor(lake, after_version=3, poke_interval=40)).trigger.min_wait == 40
-    assert deferral(sensor(lake, after_version=9, poke_interval=40)).trigger.min_wait == 0
+    assert deferral(sensor(folder, after_version=3, poke_interval=40)).trigger.min_wait == 40
+    assert deferral(sensor(folder, after_version=9, poke_interval=40)).trigger.min_wait == 0
 
 
 def test_a_failed_check_of_an_index_is_not_logged_as_missing_rows(
-    lake: str, catalog: LanceCatalog, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    folder: Folder, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    advance(catalog, 4)
+    folder.advance(versions=4)
     fail_once(monkeypatch, "index_covers")
 
-    deferral(sensor(lake, **CHECKS["index_covers"]))
+    deferral(sensor(folder, **CHECKS["index_covers"]))
 
     logged = capsys.readouterr().out
     assert "503 SlowDown" in logged
@@ -132,40 +117,39 @@ def test_a_failed_check_of_an_index_is_not_logged_as_missing_rows(
 
 
 def test_with_any_a_table_whose_version_could_not_be_tagged_is_still_waited_for(
-    lake: str, catalog: LanceCatalog, monkeypatch: pytest.MonkeyPatch
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    advance(catalog, 4)
+    folder.advance(versions=4)
     fail_once(monkeypatch, "pin")
-    waiting = sensor(lake, table=["sales$orders", "sales$items"], wait_for="any", min_version=4, pin=True)
+    waiting = sensor(folder, table=[ORDERS, ITEMS], wait_for="any", min_version=4, pin=True)
 
     deferred = deferral(waiting)
     found = waiting.execute_complete(CONTEXT, fired(deferred.trigger), **deferred.kwargs)
 
     assert found is not None
-    assert found["sales$orders"]["version"] == 4
+    assert found[ORDERS]["version"] == 4
 
 
 @pytest.mark.parametrize("check", CHECKS)
 def test_a_table_that_is_dropped_between_poll_and_check_is_waited_for(
-    lake: str, catalog: LanceCatalog, monkeypatch: pytest.MonkeyPatch, check: str
+    folder: Folder, monkeypatch: pytest.MonkeyPatch, check: str
 ) -> None:
-    advance(catalog, 4)
-    fail_once(monkeypatch, check, before=lambda: catalog.drop_table("sales$orders"))
+    folder.advance(versions=4)
+    fail_once(monkeypatch, check, before=folder.drop)
 
-    assert deferral(sensor(lake, **CHECKS[check]))
+    assert deferral(sensor(folder, **CHECKS[check]))
 
 
 def test_a_recreated_table_that_reaches_the_bound_ends_the_wait_also_at_the_polled_version(
-    lake: str, catalog: LanceCatalog
+    folder: Folder,
 ) -> None:
-    advance(catalog, 1)
-    catalog.table("sales$orders").dataset().update_config({"a.key": "no data"})
-    waiting = sensor(lake, after_version=1)
+    folder.advance(versions=1)
+    folder.catalog.table(ORDERS).dataset().update_config({"a.key": "no data"})
+    waiting = sensor(folder, after_version=1)
     deferred = deferral(waiting)
 
-    catalog.drop_table("sales$orders")
-    catalog.declare_table("sales$orders")
-    advance(catalog, 2)
+    folder.drop()
+    folder.create(versions=2)
     found = waiting.execute_complete(CONTEXT, fired(deferred.trigger), **deferred.kwargs)
 
     assert found is not None

@@ -7,8 +7,6 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Any, cast
 
-import lance
-import pyarrow as pa
 import pytest
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
@@ -16,37 +14,18 @@ from airflow_provider_lancens.hooks.lance_hook import LanceHook
 from airflow_provider_lancens.hooks.table_checks import data_changed
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.table_status import TableStatus
-from airflow_provider_lancens.spark.lance_catalog import LanceCatalog
 from airflow_provider_lancens.triggers import event_stream
 from airflow_provider_lancens.triggers.table_advanced_trigger import LanceTableAdvancedTrigger
-
-ORDERS = "sales$orders"
-
-
-@pytest.fixture
-def lake(connect: Callable[..., str], tmp_path: Path) -> str:
-    return connect(conn_type="lance", extra={"impl": "dir", "root": str(tmp_path / "lake")})
+from tests.integration.airflow.folder_tables import ORDERS, Folder
 
 
 @pytest.fixture
-def catalog(lake: str) -> LanceCatalog:
-    catalog = LanceHook.for_connection(lake).catalog()
-    catalog.create_namespace("sales")
-    return catalog
+def folder(connect: Callable[..., str], tmp_path: Path) -> Folder:
+    return Folder(connect, tmp_path / "lake")
 
 
-def create(catalog: LanceCatalog, versions: int) -> None:
-    catalog.declare_table(ORDERS)
-    for _ in range(versions):
-        advance(catalog)
-
-
-def advance(catalog: LanceCatalog) -> None:
-    lance.write_dataset(pa.table({"n": [1]}), catalog.table(ORDERS).location, mode="append")
-
-
-def watched(lake: str) -> aclosing[AsyncGenerator[Any]]:
-    trigger = LanceTableAdvancedTrigger(table=ORDERS, lance_conn_id=lake, poll_interval=0.1)
+def watched(folder: Folder) -> aclosing[AsyncGenerator[Any]]:
+    trigger = LanceTableAdvancedTrigger(table=ORDERS, lance_conn_id=folder.conn_id, poll_interval=0.1)
     return aclosing(cast("AsyncGenerator[Any]", trigger.run()))
 
 
@@ -89,50 +68,50 @@ class Listings:
 
 
 async def test_a_listing_that_replies_after_the_drop_emits_no_event(
-    lake: str, catalog: LanceCatalog, monkeypatch: pytest.MonkeyPatch
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     listings = Listings(monkeypatch)
-    create(catalog, 3)
-    async with watched(lake) as events:
+    folder.create(versions=3)
+    async with watched(folder) as events:
         assert await next_event(events) == (None, 3)
         coming = asyncio.ensure_future(next_event(events))
         listings.held.set()
         assert await asyncio.to_thread(listings.listed.wait, 30)
-        await asyncio.to_thread(catalog.drop_table, ORDERS)
+        await asyncio.to_thread(folder.drop)
         await listings.poll(2)
         listings.held.clear()
         listings.released.set()
         await listings.poll(2)
-        await asyncio.to_thread(create, catalog, 1)
+        await asyncio.to_thread(folder.create, versions=1)
 
         assert await coming == (None, 1)
 
 
 async def test_a_check_of_a_table_that_was_dropped_is_given_up(
-    lake: str, catalog: LanceCatalog, monkeypatch: pytest.MonkeyPatch
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dropped = threading.Event()
 
     def check_dropped(*arguments: Any) -> bool:
         if not dropped.is_set():
-            catalog.drop_table(ORDERS)
+            folder.drop()
             dropped.set()
         return data_changed(*arguments)
 
     monkeypatch.setattr(event_stream, "data_changed", check_dropped)
-    create(catalog, 3)
-    async with watched(lake) as events:
+    folder.create(versions=3)
+    async with watched(folder) as events:
         assert await next_event(events) == (None, 3)
         coming = asyncio.ensure_future(next_event(events))
-        await asyncio.to_thread(advance, catalog)
+        await asyncio.to_thread(folder.advance)
         assert await asyncio.to_thread(dropped.wait, 30)
-        await asyncio.to_thread(create, catalog, 1)
+        await asyncio.to_thread(folder.create, versions=1)
 
         assert await coming == (None, 1)
 
 
 async def test_a_check_is_repeated_if_access_was_denied_for_a_moment(
-    lake: str, catalog: LanceCatalog, monkeypatch: pytest.MonkeyPatch
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     denied = TableStatus(TableId.parse(ORDERS), denial="access denied")
     checks: list[Any] = []
@@ -146,9 +125,9 @@ async def test_a_check_is_repeated_if_access_was_denied_for_a_moment(
     monkeypatch.setattr(event_stream, "data_changed", check_denied)
     monkeypatch.setattr(event_stream, "_PAUSE_AFTER_FAILURE", 0.1)
     monkeypatch.setattr(LanceHook, "table_status", lambda *_: denied)
-    create(catalog, 3)
-    async with watched(lake) as events:
+    folder.create(versions=3)
+    async with watched(folder) as events:
         assert await next_event(events) == (None, 3)
-        await asyncio.to_thread(advance, catalog)
+        await asyncio.to_thread(folder.advance)
 
         assert await next_event(events) == (3, 4)

@@ -210,6 +210,26 @@ async def test_the_connection_is_read_once_for_polls_that_succeed(
     assert read == [lake]
 
 
+async def test_a_connection_that_cannot_be_read_at_first_ends_no_wait(
+    lake: str,
+    wire: Proxy,
+    connect: Callable[..., str],
+    tables: Sequence[Table],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.WARNING)
+    monkeypatch.delenv(f"AIRFLOW_CONN_{lake.upper()}")
+    async with waiting(lake, tables[1:2]) as (wait,):
+        async with asyncio.timeout(30):
+            while "still waiting" not in caplog.text:  # noqa: ASYNC110 - the poller logs
+                await asyncio.sleep(0.01)
+        connect(host=wire.uri, extra={"root": str(tmp_path)})
+        await asyncio.to_thread(tables[1].advance)
+        assert (await wait)["version"] == 1
+
+
 async def test_a_changed_connection_is_used_without_a_failure(
     lake: str,
     wire: Proxy,

@@ -132,17 +132,24 @@ def test_a_column_that_replaces_one_in_files_of_its_own_gets_its_id(lake: Lake) 
     assert ids(lake)["computed"] == before
 
 
-def test_a_change_between_the_check_and_the_commit_is_seen(
-    lake: Lake, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    genuine, checked = IndexedColumn.check_kept, []
+def after_each_check(monkeypatch: pytest.MonkeyPatch, act: Callable[[list[int]], object]) -> list[int]:
+    """Let an act follow each check of the column; return the checked versions, which the act gets too."""
+    genuine = IndexedColumn.check_kept
+    checked: list[int] = []
 
     def check(column: IndexedColumn, version: int) -> None:
         genuine(column, version)
         checked.append(version)
-        drop("n")(lake)
+        act(checked)
 
     monkeypatch.setattr(IndexedColumn, "check_kept", check)
+    return checked
+
+
+def test_a_change_between_the_check_and_the_commit_is_seen(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checked = after_each_check(monkeypatch, lambda _: drop("n")(lake))
 
     with pytest.raises(ConcurrentModificationError):
         build("n")(lake)
@@ -153,15 +160,11 @@ def test_a_change_between_the_check_and_the_commit_is_seen(
 def test_an_append_between_the_check_and_the_commit_is_checked_too(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    genuine, checked = IndexedColumn.check_kept, []
-
-    def check(column: IndexedColumn, version: int) -> None:
-        genuine(column, version)
-        checked.append(version)
+    def append(checked: list[int]) -> None:
         if len(checked) < 3:
             write_table(rows(range(5), computed=[0] * 5), lake.namespace, NAME)
 
-    monkeypatch.setattr(IndexedColumn, "check_kept", check)
+    checked = after_each_check(monkeypatch, append)
 
     assert build("n")(lake).version == checked[-1] + 1
     assert checked == [3, 4, 5]
