@@ -404,7 +404,8 @@ class _Builder:
             text = str(node.this)
             if not _NUMBER.fullmatch(text) or len(text) > _LONGEST_NUMBER:
                 raise self._source.at(node, f"{text[:20]!r} isn't a number that a column can hold")
-            return Literal("number", Decimal(text) * sign, text if sign > 0 else f"-{text}")
+            number = Decimal(text)  # arithmetic would round it to the digits of the thread's context
+            return Literal("number", number if sign > 0 else number.copy_negate(), "-" * (sign < 0) + text)
         if sign < 0:
             raise self._refusal(node, "expected a number after -")
         return self._other_literal(node)

@@ -6,7 +6,7 @@ import datetime as dt
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any, Self, cast
 
 import pyarrow as pa
@@ -42,6 +42,10 @@ _TEXT_TESTS: dict[type[spark.Filter], str] = {
     spark.StringEndsWith: "ends_with",
     spark.StringContains: "contains",
 }
+
+
+_EXACT = Context(prec=100)
+"""Has more digits than any decimal, so that nothing is rounded."""
 
 
 def condition_of(condition: spark.Filter, schema: pa.Schema) -> Condition | None:
@@ -98,7 +102,7 @@ def _value(value: Any, arrow: pa.DataType) -> Value | None:
     if isinstance(value, str) and types.is_string(arrow):
         return value
     if isinstance(value, Decimal) and types.is_decimal128(arrow):
-        units = value.scaleb(arrow.scale)
+        units = value.scaleb(arrow.scale, _EXACT)
         return int(units) if units == units.to_integral_value() else None
     if type(value) is dt.date and types.is_date32(arrow):
         return (value - dt.date(1970, 1, 1)).days

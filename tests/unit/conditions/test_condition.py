@@ -2,7 +2,7 @@
 
 import datetime
 import pickle
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from pathlib import Path
 
 import lance
@@ -228,6 +228,20 @@ def test_a_comparison_uses_a_scalar_index(tmp_path: Path) -> None:
         scanner = dataset.scanner(filter=parse_condition(text, table.schema).lance_sql)
         assert "ScalarIndexQuery" in scanner.explain_plan()
         assert scanner.count_rows() == found
+
+
+@pytest.mark.parametrize("digits", [5, 28])
+@pytest.mark.parametrize("sign", ["", "-"])
+def test_a_decimal_is_compared_with_all_of_its_digits(tmp_path: Path, digits: int, sign: str) -> None:
+    values = [Decimal(f"{sign}12345678901234567890123456789012.{digit}") for digit in (4, 5, 6)]
+    table = pa.table({"d": pa.array(values, pa.decimal128(38, 1))})
+    dataset = lance.write_dataset(table, tmp_path)
+
+    with localcontext(prec=digits):
+        condition = parse_condition(f"d = {values[1]}", table.schema)
+
+    assert condition.mask(table.to_batches()[0]).to_pylist() == [False, True, False]
+    assert dataset.to_table(filter=condition.lance_sql)["d"].to_pylist() == values[1:2]
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,8 @@ from pyspark.sql import datasource as spark
 
 from airflow_provider_lancens.spark.datasource.source_options import condition_of
 
+WIDE = "12345678901234567890123456789012."
+"""More digits than Python's decimals are computed with by default."""
 ROWS = pa.table(
     {
         "n": pa.array([1, 2, 3, None], pa.int64()),
@@ -25,6 +27,7 @@ ROWS = pa.table(
         "day": [dt.date(1969, 12, 31), dt.date(2020, 2, 29), None, dt.date(1, 1, 1)],
         "x": [0.5, float("nan"), None, 1.0],
         "price": pa.array([Decimal("1.50"), None, None, None], pa.decimal128(10, 2)),
+        "wide": pa.array([Decimal(WIDE + digit) for digit in "4567"], pa.decimal128(38, 1)),
         "inner": [{"n": 1}] * 4,
         "tiny": pa.array([-127, -1, 0, 127], pa.int8()),
         "unsigned": pa.array([0, 1, 2, 255], pa.uint8()),
@@ -64,6 +67,8 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> lance.LanceDataset:
         (spark.Not(spark.EqualTo(("x",), 0.5)), [1, 3]),
         (spark.GreaterThan(("x",), 0.5), [1, 3]),  # NaN is the greatest
         (spark.EqualTo(("price",), Decimal("1.50")), [0]),
+        (spark.EqualTo(("wide",), Decimal(f"{WIDE}5")), [1]),
+        (spark.GreaterThan(("wide",), Decimal(f"{WIDE}5")), [2, 3]),
         (spark.EqualTo(("inner", "n"), 1), [0, 1, 2, 3]),
         (spark.StringStartsWith(("Text",), "it"), [1]),
         (spark.Not(spark.StringContains(("Text",), "t'")), [0, 2]),
