@@ -8,7 +8,7 @@ from airflow_provider_lancens._exports import lazy_exports
 
 if TYPE_CHECKING:
     from airflow_provider_lancens.hooks.airflow_errors import LanceRetryableError
-    from airflow_provider_lancens.hooks.any_catalog import LanceCatalogHook
+    from airflow_provider_lancens.hooks.catalog_hook import LanceCatalogHook
     from airflow_provider_lancens.hooks.glue import LanceGlueHook
     from airflow_provider_lancens.hooks.hive import LanceHive2Hook, LanceHive3Hook
     from airflow_provider_lancens.hooks.lance_hook import LanceHook
@@ -27,7 +27,7 @@ __all__ = [
 __getattr__ = lazy_exports(
     __name__,
     {
-        "LanceCatalogHook": "any_catalog",
+        "LanceCatalogHook": "catalog_hook",
         "LanceGlueHook": "glue",
         "LanceHive2Hook": "hive",
         "LanceHive3Hook": "hive",

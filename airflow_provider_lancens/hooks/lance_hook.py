@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from airflow_provider_lancens.namespace.base import MetastoreNamespace
     from airflow_provider_lancens.namespace.hive.foreign_tables import ForeignTable
     from airflow_provider_lancens.namespace.table_status import TableStatus
-    from airflow_provider_lancens.spark.catalog_user import CatalogUser
+    from airflow_provider_lancens.spark.execution import Execution
     from airflow_provider_lancens.spark.lance_catalog import LanceCatalog, TableRef
     from airflow_provider_lancens.spark.lance_table import Table
 
@@ -48,7 +48,7 @@ _HOOKS = {
     "lance_hive2": ("hive", "LanceHive2Hook"),
     "lance_hive3": ("hive", "LanceHive3Hook"),
     "lance_glue": ("glue", "LanceGlueHook"),
-    "lance": ("any_catalog", "LanceCatalogHook"),
+    "lance": ("catalog_hook", "LanceCatalogHook"),
 }
 """The modules and hooks of the connection types; the provider's metadata names those for SQL operators."""
 
@@ -234,7 +234,7 @@ class LanceHook(BaseHook):
                 observe(self._namespace, metrics.observer(self.lance_conn_id))
         return self._namespace
 
-    def catalog(self, *, spark: Any = None, user: CatalogUser | None = None) -> LanceCatalog:
+    def catalog(self, *, spark: Any = None, execution: Execution | None = None) -> LanceCatalog:
         """Return the catalog of the connection, whose tables are read and maintained without Spark.
 
         Its methods raise Airflow's errors. Nothing is requested.
@@ -242,15 +242,15 @@ class LanceHook(BaseHook):
         Args:
             spark: the session for methods that need Spark, or a function that opens it; by default the active
                 one.
-            user: identifies and reports writes; by default only the given key identifies them.
+            execution: identifies and reports writes; by default only the given key identifies them.
         """
-        from airflow_provider_lancens.spark.catalog_user import NO_TASK
+        from airflow_provider_lancens.spark.execution import NO_TASK
         from airflow_provider_lancens.spark.lance_catalog import LanceCatalog
 
         def attempt(doing: str) -> AbstractContextManager[None]:
             return airflow_errors(f"{doing} through connection {self.lance_conn_id!r}")
 
-        return LanceCatalog(self.get_conn, spark=spark, attempt=attempt, user=user or NO_TASK)
+        return LanceCatalog(self.get_conn, spark=spark, attempt=attempt, execution=execution or NO_TASK)
 
     def table(self, ref: TableRef) -> Table:
         """Return a table of the connection: see `LanceCatalog.table`.

@@ -86,10 +86,10 @@ class LanceOperator(GivenArguments, BaseOperator):
             spark: opens the session that some methods need.
         """
         from airflow_provider_lancens.operators._spark.idempotency import execution_id_of
-        from airflow_provider_lancens.spark.catalog_user import TaskExecution
+        from airflow_provider_lancens.spark.execution import TaskExecution
 
         with closing(self.hook) as hook:
-            yield hook.catalog(spark=spark, user=TaskExecution(lambda: execution_id_of(context)))
+            yield hook.catalog(spark=spark, execution=TaskExecution(lambda: execution_id_of(context)))
 
     def accept_missing(self, what: str, if_missing: str, context: Context) -> None:
         """Log that the object which the task removes doesn't exist, or fail the task.

@@ -24,13 +24,13 @@ from airflow_provider_lancens.operators._spark.idempotency import (
 from airflow_provider_lancens.operators._spark.spark_operator import CancellableSparkWork, killable
 from airflow_provider_lancens.provider_info import DEFAULT_CONNECTION
 from airflow_provider_lancens.redaction import redact
-from airflow_provider_lancens.spark.catalog_user import CatalogUser
+from airflow_provider_lancens.spark.execution import Execution
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from airflow_provider_lancens.identifiers import TableId
-    from airflow_provider_lancens.spark.catalog_user import PendingWrite
+    from airflow_provider_lancens.spark.execution import PendingWrite
     from airflow_provider_lancens.spark.lance_catalog import LanceCatalog
     from airflow_provider_lancens.spark.options import WriteRequest
     from airflow_provider_lancens.spark.results import WriteResult
@@ -47,7 +47,7 @@ _MAY_NOT_BE_EMPTY = ("version", "filter", "where", "delete_when", "key")
 """Arguments of a table's methods that may be left out; an empty value is refused."""
 
 
-class TaskWrites(CatalogUser):
+class TaskWrites(Execution):
     """Identifies the writes of a task, and records its reads and writes."""
 
     def __init__(self, hook: LanceHook, context: Context) -> None:
@@ -60,7 +60,7 @@ class TaskWrites(CatalogUser):
         self._ranges: list[str] = []
 
     def check_given(self, method: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-        """See `CatalogUser.check_given`.
+        """See `Execution.check_given`.
 
         Raises:
             AirflowFailException: an argument that selects what to read, replace, delete or identify is None
@@ -69,25 +69,25 @@ class TaskWrites(CatalogUser):
         refuse_empty(_MAY_NOT_BE_EMPTY, signature(method).bind(None, *args, **kwargs).arguments)
 
     def record_read(self, table: TableId, *versions: int | None) -> None:
-        """See `CatalogUser.record_read`."""
+        """See `Execution.record_read`."""
         recorded = versions[0] if len(versions) == 1 else (str(table), *versions)
         self._read.setdefault(str(table), []).append(recorded)
 
     @property
     def execution_id(self) -> str | None:
-        """See `CatalogUser.execution_id`."""
+        """See `Execution.execution_id`."""
         return execution_id_of(self._context)
 
     def begin_range(self, name: str) -> None:
-        """See `CatalogUser.begin_range`."""
+        """See `Execution.begin_range`."""
         self._ranges.append(name)
 
     def end_range(self) -> None:
-        """See `CatalogUser.end_range`."""
+        """See `Execution.end_range`."""
         self._ranges.pop()
 
     def write(self, pending: PendingWrite) -> WriteResult:
-        """See `CatalogUser.write`: without a key, the task and the number of the write identify it.
+        """See `Execution.write`: without a key, the task and the number of the write identify it.
 
         Raises:
             AirflowFailException: a number no longer identifies the same rows.
@@ -120,7 +120,7 @@ class TaskWrites(CatalogUser):
         return result
 
     def report(self, table: TableId, result: WriteResult) -> None:
-        """See `CatalogUser.report`: an outlet that is the table's asset is updated."""
+        """See `Execution.report`: an outlet that is the table's asset is updated."""
         written = LanceTable.of(self._hook.asset_authority, table)
         task = self._context["task"]
         if result.is_outdated:
@@ -205,7 +205,7 @@ def lance_spark(
         work.session(name, (deployment.with_hive_tables(hook) if hive_tables else deployment).conf) as spark,
     ):
         writes = TaskWrites(hook, context)
-        yield hook.catalog(spark=spark, user=writes)
+        yield hook.catalog(spark=spark, execution=writes)
         writes.warn_of_missing_writes()
 
 

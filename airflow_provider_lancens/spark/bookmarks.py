@@ -20,6 +20,7 @@ from airflow_provider_lancens.namespace.storage.manifests import Manifests
 from airflow_provider_lancens.namespace.storage.object_store import RECORDED, is_detached
 from airflow_provider_lancens.namespace.storage.table_files import StoredFile, TableFiles
 from airflow_provider_lancens.namespace.storage.version_tags import (
+    check_tag_name,
     delete_tag,
     list_tags,
     replace_metadata,
@@ -199,8 +200,9 @@ def find_unread(target: ResolvedTable, name: str) -> UnreadVersions:
         name: the bookmark's name; it may be any tag of the table.
 
     Raises:
-        InvalidInputError: (13) the tag names a version of a branch.
+        InvalidInputError: (13) no tag may have this name, or it names a version of a branch.
     """
+    check_tag_name(name)  # before the consumer does its work, rather than when the bookmark is moved
     latest = target.open_latest()
     if latest is None:
         return UnreadVersions(None, None)

@@ -13,7 +13,7 @@ from dataclasses import astuple, dataclass, field
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from airflow_provider_lancens import spec_errors
-from airflow_provider_lancens.spark.catalog_user import CatalogUser
+from airflow_provider_lancens.spark.execution import Execution
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -93,7 +93,7 @@ class FunctionInputs:
         self,
         function: Callable[..., Any],
         spark: SparkSession,
-        catalog: Callable[[CatalogUser], LanceCatalog],
+        catalog: Callable[[Execution], LanceCatalog],
         kwargs: Mapping[str, Any],
     ) -> tuple[Any, Reading]:
         """Call a function with its tables; return its result, and its reads.
@@ -101,7 +101,7 @@ class FunctionInputs:
         Args:
             function: called as ``function(spark, **tables, **kwargs)``.
             spark: the session.
-            catalog: returns the catalog of the tables, used by this user.
+            catalog: returns the catalog of the tables, for the given execution.
             kwargs: further arguments of the function.
         """
         reads = _Reads(self)
@@ -111,7 +111,7 @@ class FunctionInputs:
         return returned, frozenset(reads.changed)
 
 
-class _Reads(CatalogUser):
+class _Reads(Execution):
     """Records of which inputs the changes were read, whose range is fixed."""
 
     def __init__(self, inputs: FunctionInputs) -> None:
@@ -119,7 +119,7 @@ class _Reads(CatalogUser):
         self.changed: set[str] = set()
 
     def check_given(self, method: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-        """See `CatalogUser.check_given`.
+        """See `Execution.check_given`.
 
         Raises:
             InvalidInputError: (13) it is said since when changes are to be read.
@@ -132,7 +132,7 @@ class _Reads(CatalogUser):
             )
 
     def record_read(self, table: TableId, *versions: int | None) -> None:
-        """See `CatalogUser.record_read`."""
+        """See `Execution.record_read`."""
         self.changed |= {
             name
             for name, one in self._inputs.tables.items()

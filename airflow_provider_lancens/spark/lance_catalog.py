@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar, cast
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import InvalidIdentifierError, NamespaceId, TableId
-from airflow_provider_lancens.spark.catalog_user import NO_TASK, CatalogUser
+from airflow_provider_lancens.spark.execution import NO_TASK, Execution
 from airflow_provider_lancens.spark.options import (
     authority_property,
     check_choice,
@@ -98,7 +98,7 @@ class LanceCatalog:
         spark: the session for methods that need Spark, or a function that opens it; by default the active
             one.
         attempt: wraps calls of the catalog and its tables, to convert errors.
-        user: identifies the writes of its tables, and records what is read and written.
+        execution: identifies the writes of its tables, and records what is read and written.
     """
 
     def __init__(
@@ -107,12 +107,12 @@ class LanceCatalog:
         *,
         spark: SparkSession | Callable[[], SparkSession] | None = None,
         attempt: Attempt = nullcontext,
-        user: CatalogUser = NO_TASK,
+        execution: Execution = NO_TASK,
     ) -> None:
         self._open = source
         self._spark = spark
         self.attempt = attempt
-        self.user = user
+        self.execution = execution
 
     def __enter__(self) -> Self:
         return self

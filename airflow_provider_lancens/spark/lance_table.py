@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Self, Ty
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import InvalidIdentifierError, TableId, staged_number
 from airflow_provider_lancens.namespace.update_interval import EXPECTED_UPDATE
-from airflow_provider_lancens.spark.catalog_user import Begin, PendingWrite
+from airflow_provider_lancens.spark.execution import Begin, PendingWrite
 from airflow_provider_lancens.spark.maintenance.maintenance_options import (
     DEFAULT_AGE,
     DEFAULT_ORPHAN_AGE,
@@ -88,7 +88,7 @@ def _verb(
 
         @functools.wraps(method)
         def called(self: Table, *args: P.args, **kwargs: P.kwargs) -> T:
-            self.lake.user.check_given(method, args, kwargs)
+            self.lake.execution.check_given(method, args, kwargs)
             with self.lake.attempt(f"{doing} table {self.name!r}"):
                 for name in flags & kwargs.keys():  # each is passed by its name
                     check_flag(name, kwargs[name])
@@ -292,7 +292,7 @@ class Table:
 
         spark = self.lake.spark
         with self._opened() as (target, dataset):
-            self.lake.user.record_read(self._table, dataset.version)
+            self.lake.execution.record_read(self._table, dataset.version)
             return read_opened(spark, target, dataset, columns, filter, blobs)
 
     @_verb("opening")
@@ -532,7 +532,7 @@ class Table:
         identity = _identity_of(key, "the condition is that of a deletion")
         if dry_run:
             return planned_deletion(self.lake.source, self._table, where, key=identity.key)
-        return self.lake.user.write(PendingWrite(self._table, identity, commit))
+        return self.lake.execution.write(PendingWrite(self._table, identity, commit))
 
     @_verb("restoring", writes=True)
     def restore(self, version: VersionLike, *, dry_run: bool = False, key: Key = None) -> RestoreResult:
@@ -576,7 +576,7 @@ class Table:
                 execution_id=identity.execution_id,
             )
 
-        restored = self.lake.user.write(PendingWrite(self._table, identity, commit))
+        restored = self.lake.execution.write(PendingWrite(self._table, identity, commit))
         return cast("RestoreResult", restored)  # what `commit` has returned
 
     @_verb("publishing a version of", writes=True)
@@ -597,7 +597,7 @@ class Table:
         from airflow_provider_lancens.spark.publish import publish_version
 
         result = publish_version(self.lake.source, self._table, self._staged(staged))
-        self.lake.user.report(self._table, result)
+        self.lake.execution.report(self._table, result)
         return result
 
     @_verb("discarding a staged version of", writes=True)
@@ -763,7 +763,7 @@ class Table:
         """Return up to which version the running task reads: in its later tries as in the first."""
         from airflow_provider_lancens.spark.bookmarks import fix_range
 
-        execution_id = self.lake.user.execution_id
+        execution_id = self.lake.execution.execution_id
         if not execution_id or version <= after:
             return version
         return fix_range(target.dataset.manifests, bookmark, execution_id, after, version)
@@ -1046,7 +1046,7 @@ class Table:
             where=where,
             commit_every=commit_every,
             max_tasks=max_tasks,
-            execution_id=None if where is None else self.lake.user.execution_id,
+            execution_id=None if where is None else self.lake.execution.execution_id,
             **sized,
         )
 
@@ -1446,7 +1446,7 @@ class Table:
             with self._resolved() as target:
                 return write_rows(given_rows.rows, begin(target, WriteRequest(change, identity)))
 
-        return self.lake.user.write(
+        return self.lake.execution.write(
             PendingWrite(self._table, given, commit, given_rows.digest, change.conditions)
         )
 
@@ -1609,7 +1609,7 @@ class Changes:
 
         table = self.table
         with table.lake.attempt(f"reading changes of table {table.name!r}"):
-            table.lake.user.record_read(table._table, self.version, self._previous)
+            table.lake.execution.record_read(table._table, self.version, self._previous)
             return read_changes(
                 table.lake.spark,
                 table.lake.source,
@@ -1628,14 +1628,14 @@ class Changes:
             )
         start = f"{self._bookmark}@{self.table.name}/{self._previous}"
         is_new = self.version > self._previous
-        self.table.lake.user.begin_range(start if is_new else f"{start}/empty")
+        self.table.lake.execution.begin_range(start if is_new else f"{start}/empty")
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        table, user = self.table, self.table.lake.user
-        user.end_range()
+        table, execution = self.table, self.table.lake.execution
+        execution.end_range()
         if kind is not None or self._bookmark is None or self.version <= (self._position or 0):
             return
         from airflow_provider_lancens.spark.bookmarks import advance_bookmark, forget_range
@@ -1643,8 +1643,8 @@ class Changes:
         moving = f"moving bookmark {self._bookmark!r} of table {table.name!r}"
         with table.lake.attempt(moving), table._resolved() as target:
             advance_bookmark(target, self._bookmark, expected=self._position, version=self.version)
-            if user.execution_id:
-                forget_range(target.dataset.manifests, self._bookmark, user.execution_id)
+            if execution.execution_id:
+                forget_range(target.dataset.manifests, self._bookmark, execution.execution_id)
 
 
 def _number_in(result: Mapping[str, Any], field: str) -> int | None:

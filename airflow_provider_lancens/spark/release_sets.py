@@ -391,7 +391,7 @@ def _checked(
 def _is_elsewhere(
     target: ResolvedTable, version: int, expected: int
 ) -> spec_errors.ConcurrentModificationError:
-    from airflow_provider_lancens.namespace.own_errors import PassedVersionError
+    from airflow_provider_lancens.namespace.error_types import PassedVersionError
 
     kind = PassedVersionError if version > expected else spec_errors.ConcurrentModificationError
     return kind(

@@ -36,7 +36,7 @@ from airflow_provider_lancens.spark.session import shows_secret, with_redaction
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from airflow_provider_lancens.spark.catalog_user import CatalogUser
+    from airflow_provider_lancens.spark.execution import Execution
     from airflow_provider_lancens.spark.function_inputs import Reading
     from airflow_provider_lancens.spark.lance_catalog import LanceCatalog
 
@@ -108,8 +108,8 @@ class Job:
 
         namespace = NamespaceSpec(self.impl, self.properties)
 
-        def catalog(user: CatalogUser) -> LanceCatalog:
-            return LanceCatalog(lambda: namespace, spark=spark, user=user)
+        def catalog(execution: Execution) -> LanceCatalog:
+            return LanceCatalog(lambda: namespace, spark=spark, execution=execution)
 
         inputs = FunctionInputs.parse(self.inputs)
         returned, reading = inputs.call(imported(self.source), spark, catalog, self.kwargs)

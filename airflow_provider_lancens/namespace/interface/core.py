@@ -10,8 +10,8 @@ from lance_namespace import LanceNamespace
 from airflow_provider_lancens.namespace.config import StorageConfig
 from airflow_provider_lancens.namespace.metastore_protocol import Metastore, ServerInfo
 from airflow_provider_lancens.namespace.operations.branches import BranchOperations
+from airflow_provider_lancens.namespace.operations.connection_stores import ConnectionStores
 from airflow_provider_lancens.namespace.operations.namespace_operations import NamespaceOperations
-from airflow_provider_lancens.namespace.operations.own_stores import OwnStores
 from airflow_provider_lancens.namespace.operations.repair import RepairOperations
 from airflow_provider_lancens.namespace.operations.table_operations import TableOperations
 from airflow_provider_lancens.namespace.operations.version_operations import VersionOperations
@@ -31,7 +31,7 @@ class NamespaceCore(LanceNamespace):
         self._metastore = metastore
         self._config = config
         self._properties = {**properties, "root": config.root}
-        self._tables = TableOperations(metastore, config, OwnStores(metastore, config))
+        self._tables = TableOperations(metastore, config, ConnectionStores(metastore, config))
         self._namespaces = NamespaceOperations(
             metastore, config.root, config.allowed, self._tables.check_not_written
         )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
+from airflow_provider_lancens.namespace.error_types import StaleTableError
 from airflow_provider_lancens.namespace.locations import normalize
 from airflow_provider_lancens.namespace.metastore_protocol import (
     CatalogTable,
@@ -19,7 +20,6 @@ from airflow_provider_lancens.namespace.metastore_protocol import (
     Metastore,
     ParameterChange,
 )
-from airflow_provider_lancens.namespace.own_errors import StaleTableError
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -19,7 +19,7 @@ from airflow_provider_lancens.namespace import table_properties
 from airflow_provider_lancens.namespace.config import StorageConfig
 from airflow_provider_lancens.namespace.locations import Location
 from airflow_provider_lancens.namespace.metastore_protocol import CatalogTable, Metastore
-from airflow_provider_lancens.namespace.operations.own_stores import OwnStores
+from airflow_provider_lancens.namespace.operations.connection_stores import ConnectionStores
 from airflow_provider_lancens.namespace.storage.clones import Clone, Clones, clone_at
 from airflow_provider_lancens.namespace.storage.location_overlap import ResolvedLocation, store_of
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
@@ -38,7 +38,7 @@ class CloneSearch:
 
     metastore: Metastore
     config: StorageConfig
-    stores: OwnStores
+    stores: ConnectionStores
     table: TableId
     """The source."""
     location: str

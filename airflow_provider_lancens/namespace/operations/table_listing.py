@@ -13,9 +13,9 @@ from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import DELIMITER, NamespaceId
 from airflow_provider_lancens.namespace import table_properties
 from airflow_provider_lancens.namespace.batch_reads import BatchRead
+from airflow_provider_lancens.namespace.error_types import MissingBucketError
 from airflow_provider_lancens.namespace.metastore_protocol import CatalogTable, Metastore
 from airflow_provider_lancens.namespace.operations.recent_listings import ListingKey, RecentListings
-from airflow_provider_lancens.namespace.own_errors import MissingBucketError
 from airflow_provider_lancens.namespace.paging import Page, PageRequest, token_after
 
 log = logging.getLogger(__name__)

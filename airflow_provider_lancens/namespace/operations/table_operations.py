@@ -33,7 +33,7 @@ from airflow_provider_lancens.namespace.metastore_protocol import CatalogTable, 
 from airflow_provider_lancens.namespace.operations.authority_change import AuthorityChange, closed_to_writes
 from airflow_provider_lancens.namespace.operations.cascade import PlannedTable
 from airflow_provider_lancens.namespace.operations.clone_search import CloneSearch
-from airflow_provider_lancens.namespace.operations.own_stores import OwnStores
+from airflow_provider_lancens.namespace.operations.connection_stores import ConnectionStores
 from airflow_provider_lancens.namespace.operations.recent_listings import RecentListings
 from airflow_provider_lancens.namespace.operations.table_listing import TableListing
 from airflow_provider_lancens.namespace.paging import Page, PageRequest
@@ -68,7 +68,7 @@ class TableOperations:
 
     metastore: Metastore
     config: StorageConfig
-    stores: OwnStores
+    stores: ConnectionStores
     listings: RecentListings = field(default_factory=RecentListings, repr=False, compare=False)
 
     def declare(self, table: TableId, location: str | None, properties: Mapping[str, str]) -> CatalogTable:
@@ -153,7 +153,7 @@ class TableOperations:
 
         Raises:
             InvalidInputError: (13) it is invalid, see `table_properties.location_of`.
-            PermissionDeniedError: (15) it isn't allowed, or in another store, see `OwnStores`.
+            PermissionDeniedError: (15) it isn't allowed, or in another store, see `ConnectionStores`.
         """
         location = table_properties.location_of(catalog_table, self.config.allowed)
         self.stores.check(location, catalog_table.id.namespace, f"table {catalog_table.id}")

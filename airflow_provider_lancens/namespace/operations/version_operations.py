@@ -9,13 +9,13 @@ from typing import TypeVar
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace import table_properties
+from airflow_provider_lancens.namespace.error_types import PassedVersionError
 from airflow_provider_lancens.namespace.managed.commit_attempt import CommitAttempt
 from airflow_provider_lancens.namespace.managed.high_water_mark import HighWaterMark
 from airflow_provider_lancens.namespace.managed.managed_versions import ManagedVersions
 from airflow_provider_lancens.namespace.managed.publication import CommitRecord
 from airflow_provider_lancens.namespace.metastore_protocol import CatalogTable, ParameterChange
 from airflow_provider_lancens.namespace.operations.table_operations import TableOperations
-from airflow_provider_lancens.namespace.own_errors import PassedVersionError
 from airflow_provider_lancens.namespace.storage.manifests import Manifest, Manifests
 
 T = TypeVar("T")

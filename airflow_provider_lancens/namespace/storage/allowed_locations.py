@@ -3,7 +3,7 @@
 Any client of a metastore can write any location into a catalog table, and any writer of a table can refer to
 files anywhere. The property ``allowed_locations`` confines every use of a table by a connection: declaring,
 registering, reading, writing, dropping. Without it, files that a table refers to must be in the table's own
-store, and tables of a connection with an object store in its own stores, see `operations.own_stores`.
+store, and tables of a connection with an object store in its own stores, see `operations.connection_stores`.
 """
 
 from __future__ import annotations

@@ -127,7 +127,7 @@ def _refusal(error: BaseException, where: str, reason: str) -> spec_errors.Lance
     kind, text = type(error).__name__, str(error)
     if any(said in text for said in _NO_BUCKET):
         # A subclass of an error of the specification, whose package isn't loaded before there is an error.
-        from airflow_provider_lancens.namespace.own_errors import MissingBucketError
+        from airflow_provider_lancens.namespace.error_types import MissingBucketError
 
         return MissingBucketError(f"{where}: its bucket does not exist; create it, or correct the location")
     if any(said in text for said in _EXPIRED):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import re
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
@@ -50,6 +51,21 @@ _BAD_CONTENT = "LanceError(Arrow)"
 """Part of Lance's error about a file whose content is neither a tag nor a branch."""
 _CUT_OFF = "EOF while parsing"
 """In the error if Lance reads a tag's file only up to the length that it had before the tag was moved."""
+
+
+_NO_TAG = re.compile(r"[^\w.-]|^\.|\.$|\.\.|\.lock$")
+
+
+def check_tag_name(name: object) -> None:
+    """Check that a tag may have a name, where it is only read for now.
+
+    Raises:
+        InvalidInputError: (13) Lance doesn't allow the name.
+    """
+    if not isinstance(name, str) or not name or _NO_TAG.search(name):
+        raise spec_errors.InvalidInputError(
+            f"{name!r} is not a valid tag name; expected letters, digits, '-', '_' and single dots inside"
+        )
 
 
 def list_tags(dataset: LanceDataset) -> Mapping[str, Any]:

@@ -106,7 +106,7 @@ def check_open(files: TableFiles, found: Collection[str] | None = None) -> None:
     paths = [file.path for file in files.below(LEASES)] if found is None else found
     if any(path.startswith(_GATE) for path in paths):
         # Not on executors, like all errors.
-        from airflow_provider_lancens.namespace.own_errors import StaleTableError
+        from airflow_provider_lancens.namespace.error_types import StaleTableError
 
         raise StaleTableError(
             f"{files.location}: the metastore becomes the version authority of this table, or has become it "

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from airflow_provider_lancens.hooks.lance_hook import LanceHook
     from airflow_provider_lancens.identifiers import TableId
     from airflow_provider_lancens.lineage.task_lineage import DerivedColumn, FileRead, TableRead
-    from airflow_provider_lancens.spark.catalog_user import CatalogUser
+    from airflow_provider_lancens.spark.execution import Execution
     from airflow_provider_lancens.spark.lance_catalog import LanceCatalog
     from airflow_provider_lancens.spark.options import Change
     from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
@@ -245,8 +245,8 @@ class FunctionOfTask:
             hook: the hook of the tables that are read.
         """
 
-        def catalog(user: CatalogUser) -> LanceCatalog:
-            return hook.catalog(spark=spark, user=user)
+        def catalog(execution: Execution) -> LanceCatalog:
+            return hook.catalog(spark=spark, execution=execution)
 
         return self.inputs.call(self.function, spark, catalog, self.op_kwargs)
 

@@ -80,7 +80,7 @@ class Committer:
             TableAlreadyExistsError: (5) `change` creates the dataset, which already exists.
             ServiceUnavailableError: (17) the storage or the metastore failed, and nothing was committed.
         """
-        from airflow_provider_lancens.namespace.own_errors import StaleTableError
+        from airflow_provider_lancens.namespace.error_types import StaleTableError
         from airflow_provider_lancens.spark.commit.single_version_commit import SingleVersionCommit
 
         attempts = self.attempts or KeyAttempts(self.target, self.write)

@@ -116,7 +116,7 @@ class SchemaCommits:
         return True
 
     def _check_retry(self, step: SchemaStep, fence: SingleVersionCommit, base: int, error: Exception) -> None:
-        from airflow_provider_lancens.namespace.own_errors import StaleTableError
+        from airflow_provider_lancens.namespace.error_types import StaleTableError
 
         if isinstance(fence.failure, StaleTableError):
             raise fence.failure from error

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from lance_namespace_urllib3_client import models
 
 from airflow_provider_lancens import spec_errors
+from airflow_provider_lancens.namespace.error_types import StaleTableError
 from airflow_provider_lancens.namespace.lance_errors import panics_as_errors
-from airflow_provider_lancens.namespace.own_errors import StaleTableError
 from airflow_provider_lancens.namespace.storage.manifests import staged_name
 from airflow_provider_lancens.namespace.storage.object_store import VERSIONS
 from airflow_provider_lancens.namespace.storage.vended_options import snapshot

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from lance_namespace import LanceNamespace
     from lance_namespace_urllib3_client.models import TableVersion
 
-    from airflow_provider_lancens.namespace.own_errors import StaleTableError
+    from airflow_provider_lancens.namespace.error_types import StaleTableError
 
 _log = logging.getLogger(__name__)
 
@@ -189,7 +189,7 @@ class ResolvedTable:
         return self._stale("it was dropped, renamed, or is being registered again")
 
     def _stale(self, what: str) -> StaleTableError:
-        from airflow_provider_lancens.namespace.own_errors import StaleTableError
+        from airflow_provider_lancens.namespace.error_types import StaleTableError
 
         return StaleTableError(
             f"table {self.id} has changed since this began: {what}; nothing was committed, run it again"
@@ -254,7 +254,7 @@ class ResolvedTable:
             StaleTableError: (14) the table was dropped or declared again meanwhile, so that no reader finds
                 the version by its name.
         """
-        from airflow_provider_lancens.namespace.own_errors import StaleTableError
+        from airflow_provider_lancens.namespace.error_types import StaleTableError
 
         describe = getattr(self.namespace, "update_catalog_columns", None)
         if describe is None:

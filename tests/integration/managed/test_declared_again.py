@@ -3,9 +3,9 @@
 import pytest
 from lance_namespace.errors import ErrorCode
 
+from airflow_provider_lancens.namespace.error_types import StaleTableError
 from airflow_provider_lancens.namespace.hive.metastore import HiveMetastore
 from airflow_provider_lancens.namespace.managed.publication import Publication
-from airflow_provider_lancens.namespace.own_errors import StaleTableError
 from tests.conformance.codes import refused_with
 from tests.integration.managed.commit_points import Point
 from tests.integration.managed.managed_table import ManagedTable

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from airflow.api_fastapi.core_api.services.ui.connections import HookMetaService
 
-from airflow_provider_lancens.hooks.any_catalog import LanceCatalogHook
+from airflow_provider_lancens.hooks.catalog_hook import LanceCatalogHook
 from airflow_provider_lancens.hooks.connection_fields import extra_fields
 from airflow_provider_lancens.hooks.glue import LanceGlueHook
 from airflow_provider_lancens.hooks.hive import LanceHive2Hook, LanceHive3Hook

@@ -10,7 +10,7 @@ from airflow_provider_lancens.operators.taskflow import TaskWrites, lance_spark
 from airflow_provider_lancens.spark.lance_catalog import LanceCatalog
 
 NOTHING = cast("Any", None)
-LAKE = LanceCatalog(NOTHING, user=TaskWrites(NOTHING, NOTHING))
+LAKE = LanceCatalog(NOTHING, execution=TaskWrites(NOTHING, NOTHING))
 """Without Spark and a connection: what is refused, is refused before anything is done."""
 TABLE = LAKE.table("db.t")
 ROWS: Any = None

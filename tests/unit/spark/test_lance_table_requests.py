@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from airflow_provider_lancens import LanceCatalog, Table
-from airflow_provider_lancens.spark.catalog_user import TaskExecution
+from airflow_provider_lancens.spark.execution import TaskExecution
 from tests.histories.local_session import LocalSession
 from tests.servers.s3_double import S3Double
 from tests.unit.spark.commit.memory_lake import NAME, Lake
@@ -55,8 +55,8 @@ def described(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> list[object]:
 def opened(lake: Lake) -> Table:
     """The table as a task has it."""
     spark: Any = LocalSession()
-    user = TaskExecution(lambda: "an execution")
-    return LanceCatalog(lambda: lake.namespace, spark=spark, user=user).table(NAME)
+    execution = TaskExecution(lambda: "an execution")
+    return LanceCatalog(lambda: lake.namespace, spark=spark, execution=execution).table(NAME)
 
 
 @pytest.mark.parametrize(

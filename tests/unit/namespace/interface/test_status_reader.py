@@ -20,7 +20,7 @@ from airflow_provider_lancens.namespace.batch_reads import BatchRead, read_each
 from airflow_provider_lancens.namespace.config import StorageConfig
 from airflow_provider_lancens.namespace.interface.status_reader import StatusReader
 from airflow_provider_lancens.namespace.metastore_protocol import CatalogTable
-from airflow_provider_lancens.namespace.operations.own_stores import OwnStores
+from airflow_provider_lancens.namespace.operations.connection_stores import ConnectionStores
 from airflow_provider_lancens.namespace.operations.table_operations import TableOperations
 from airflow_provider_lancens.namespace.table_status import TableStatus
 from tests.unit.namespace.operations.large_catalog import BATCH, LargeCatalog
@@ -71,7 +71,7 @@ def catalog_table(name: str, **parameters: str) -> CatalogTable:
 
 def polls(metastore: Any) -> StatusReader:
     config = StorageConfig("/lake")
-    return StatusReader(metastore, TableOperations(metastore, config, OwnStores(metastore, config)))
+    return StatusReader(metastore, TableOperations(metastore, config, ConnectionStores(metastore, config)))
 
 
 def status(name: str, *fields: Any, **more: Any) -> TableStatus:

@@ -15,7 +15,7 @@ from airflow_provider_lancens.namespace.batch_reads import BatchRead
 from airflow_provider_lancens.namespace.config import StorageConfig
 from airflow_provider_lancens.namespace.metastore_protocol import CatalogTable, Namespace
 from airflow_provider_lancens.namespace.operations.clone_search import CloneSearch
-from airflow_provider_lancens.namespace.operations.own_stores import OwnStores
+from airflow_provider_lancens.namespace.operations.connection_stores import ConnectionStores
 from airflow_provider_lancens.namespace.storage.allowed_locations import AllowedLocations
 from airflow_provider_lancens.namespace.storage.clones import Clones
 from tests.servers.s3_double import S3Double
@@ -68,7 +68,7 @@ def search(
     root = str(location).rpartition("/")[0]
     config = StorageConfig(root, storage_options=options, allowed=AllowedLocations.parse(allowed, root))
     metastore: Any = catalog
-    stores = OwnStores(metastore, config)
+    stores = ConnectionStores(metastore, config)
     return CloneSearch(metastore, config, stores, SOURCE, str(location), most).in_listing()
 
 

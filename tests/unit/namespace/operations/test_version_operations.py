@@ -9,7 +9,7 @@ from lance_namespace.errors import ConcurrentModificationError
 
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.config import Properties, StorageConfig
-from airflow_provider_lancens.namespace.own_errors import PassedVersionError
+from airflow_provider_lancens.namespace.error_types import PassedVersionError
 from tests.unit.spark.commit.memory_lake import MemoryMetastore, MemoryNamespace
 
 TABLE = TableId.of(["db", "t"])

@@ -1,5 +1,7 @@
 """What a consumer has not read, by its bookmark."""
 
+from functools import partial
+
 import pytest
 from lance_namespace import DeclareTableRequest
 from lance_namespace.errors import InvalidInputError, TableNotFoundError
@@ -36,6 +38,24 @@ def test_of_a_table_opened_at_a_version_it_ends_there(orders: Orders) -> None:
     pinned = table(orders).at(3)
 
     assert (pinned.find_changes(NAME).previous_version, pinned.find_changes(NAME).version) == (2, 3)
+
+
+@pytest.mark.parametrize(
+    "name", ["my consumer", "", ".a", "a..b", "a.", "a.lock", "../../data/a", "a\n", "a\u0301"]
+)
+def test_a_name_that_no_tag_may_have_is_refused_before_anything_is_read(orders: Orders, name: str) -> None:
+    opened = table(orders)
+    for find in (opened.find_changes, lambda bookmark: opened.changes(bookmark=bookmark)):
+        with pytest.raises(InvalidInputError, match="is not a valid tag name"):
+            find(name)
+    for change in (
+        opened.tag,
+        opened.delete_tag,
+        opened.delete_bookmark,
+        partial(opened.move_bookmark, version=1),
+    ):
+        with pytest.raises(InvalidInputError, match="Ref is invalid"):
+            change(name)
 
 
 def test_a_table_without_data_has_nothing_to_read(orders: Orders) -> None:

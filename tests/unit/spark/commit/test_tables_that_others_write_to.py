@@ -13,10 +13,10 @@ from lance_namespace.errors import ConcurrentModificationError, InvalidTableStat
 
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.config import Properties, StorageConfig
+from airflow_provider_lancens.namespace.error_types import StaleTableError
 from airflow_provider_lancens.namespace.operations import table_operations
 from airflow_provider_lancens.namespace.operations.cascade import PlannedTable
 from airflow_provider_lancens.namespace.operations.table_operations import TableOperations
-from airflow_provider_lancens.namespace.own_errors import StaleTableError
 from airflow_provider_lancens.namespace.property_keys import STORAGE_PREFIX
 from airflow_provider_lancens.namespace.storage import object_store, write_leases
 from airflow_provider_lancens.namespace.storage.manifests import Manifests

@@ -8,7 +8,7 @@ import pytest
 from lance_namespace.errors import ConcurrentModificationError, InvalidInputError
 
 from airflow_provider_lancens import connect
-from airflow_provider_lancens.namespace.own_errors import PassedVersionError
+from airflow_provider_lancens.namespace.error_types import PassedVersionError
 from airflow_provider_lancens.spark import NamespaceSpec
 from airflow_provider_lancens.spark.release_sets import move_release_set
 

@@ -9,7 +9,7 @@ from lance_namespace.errors import PermissionDeniedError
 from airflow_provider_lancens.identifiers import NamespaceId
 from airflow_provider_lancens.namespace.config import StorageConfig
 from airflow_provider_lancens.namespace.metastore_protocol import Metastore
-from airflow_provider_lancens.namespace.operations.own_stores import OwnStores
+from airflow_provider_lancens.namespace.operations.connection_stores import ConnectionStores
 from airflow_provider_lancens.namespace.storage.allowed_locations import AllowedLocations
 
 SALES = NamespaceId.parse("sales")
@@ -29,10 +29,12 @@ class Databases:
         return SimpleNamespace(location=self.location)
 
 
-def stores(root: str, database: str | None = None, allowed: str | None = None) -> tuple[OwnStores, Databases]:
+def stores(
+    root: str, database: str | None = None, allowed: str | None = None
+) -> tuple[ConnectionStores, Databases]:
     databases = Databases(database)
     config = StorageConfig(root, allowed=AllowedLocations.parse(allowed, root))
-    return OwnStores(cast("Metastore", databases), config), databases
+    return ConnectionStores(cast("Metastore", databases), config), databases
 
 
 @pytest.mark.parametrize(

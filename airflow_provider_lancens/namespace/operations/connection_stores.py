@@ -34,7 +34,7 @@ _MOST = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class OwnStores:
+class ConnectionStores:
     """The stores of a connection."""
 
     metastore: Metastore

@@ -1,4 +1,4 @@
-"""The user of a catalog, such as a task, which identifies writes and records reads and writes."""
+"""What a catalog runs for, such as a task: identifies writes of its tables, and records reads and writes."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class PendingWrite:
     """The conditions of the write by argument, which are part of what it does."""
 
 
-class CatalogUser:
-    """Identifies a write by the given key alone, and records nothing, as outside of a task."""
+class Execution:
+    """An execution outside of a task: identifies a write by the given key alone, and records nothing."""
 
     def check_given(self, method: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         """Check arguments of a method as they were given."""
@@ -77,16 +77,16 @@ class CatalogUser:
         """Report a version that was made by something else than a write of rows, such as a publication."""
 
 
-class TaskExecution(CatalogUser):
-    """Identifies a write by the given key alone, in a task whose tries share an execution."""
+class TaskExecution(Execution):
+    """A task whose tries share an execution: identifies a write by the given key alone."""
 
     def __init__(self, execution_id: Callable[[], str]) -> None:
         self._execution_id = execution_id
 
     @property
     def execution_id(self) -> str | None:
-        """See `CatalogUser.execution_id`."""
+        """See `Execution.execution_id`."""
         return self._execution_id()
 
 
-NO_TASK = CatalogUser()
+NO_TASK = Execution()
