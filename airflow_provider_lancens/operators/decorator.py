@@ -103,8 +103,17 @@ def _with_lake_given_later(function: Callable[..., Any]) -> Callable[..., Any]:
             f"which the function opens tables: {_LAKE}.table('db.t').read()"
         )
 
+    position = list(given.parameters).index(_LAKE)
+    is_positional = given.parameters[_LAKE].kind in (
+        Parameter.POSITIONAL_ONLY,
+        Parameter.POSITIONAL_OR_KEYWORD,
+    )
+
     @wraps(function)
     def called(*args: Any, **kwargs: Any) -> Any:
+        if is_positional and len(args) >= position:
+            # The arguments that are given by position in the DAG leave it out.
+            args = (*args[:position], kwargs.pop(_LAKE), *args[position:])
         return function(*args, **kwargs)
 
     others = [one for one in given.parameters.values() if one.name != _LAKE]

@@ -5,6 +5,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from airflow.sdk import DAG, task
 from airflow.sdk.execution_time.context import OutletEventAccessors, set_current_context
@@ -77,6 +78,34 @@ def test_positional_arguments_and_a_catch_all_work(table: str) -> None:
         operator = load(table).operator  # type: ignore[attr-defined]
 
     assert run(operator) == "manual__1"
+
+
+def lake_first(lake: Any, name: str, day: str = "none") -> tuple[int, str]:
+    return lake.table(name).count_rows(), day
+
+
+def lake_in_between(name: str, lake: Any, day: str = "none") -> tuple[int, str]:
+    return lake.table(name).count_rows(), day
+
+
+def lake_by_position(lake: Any, /, name: str, day: str = "none") -> tuple[int, str]:
+    return lake.table(name).count_rows(), day
+
+
+def lake_before_a_list(lake: Any, name: str, *days: str) -> tuple[int, str]:
+    return lake.table(name).count_rows(), "".join(days) or "none"
+
+
+@pytest.mark.parametrize("function", [lake_first, lake_in_between, lake_by_position, lake_before_a_list])
+@pytest.mark.parametrize(("days", "day"), [([], "none"), (["2026-11-01"], "2026-11-01")])
+def test_the_tables_may_be_any_argument_beside_others_that_are_given_by_position(
+    table: str, function: Callable[..., Any], days: list[str], day: str
+) -> None:
+    LanceHook.for_connection("lake").table(table).append(pa.table({"n": [1, 2]}))
+    with DAG("dag"):
+        operator = task.lance_spark(function, lance_conn_id="lake")(table, *days).operator  # type: ignore[attr-defined]
+
+    assert run(operator) == (2, day)
 
 
 def test_a_function_without_the_argument_is_refused_when_the_dag_is_parsed() -> None:
