@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from airflow_provider_lancens.sql.sql_connection import SqlConnection
 
 
-class SourcedRows(list[Any]):
+class RowsWithSource(list[Any]):
     """Rows whose text, which a check's message shows, names the versions that they were read from."""
 
     def __init__(self, rows: Iterable[Any], source: str) -> None:
@@ -31,7 +31,7 @@ class SourcedRows(list[Any]):
         return f"{list.__repr__(self)} (of {self.source})"
 
 
-class SourcedRow(tuple[Any, ...]):  # noqa: SLOT001 its attributes are those of a named tuple
+class RowWithSource(tuple[Any, ...]):  # noqa: SLOT001 its attributes are those of a named tuple
     """A row with the same text; a named tuple, which Airflow stores as an XCom."""
 
     _fields: tuple[str, ...]
@@ -39,7 +39,7 @@ class SourcedRow(tuple[Any, ...]):  # noqa: SLOT001 its attributes are those of 
     source: str
 
     @classmethod
-    def of(cls, values: Iterable[Any], names: Iterable[str], source: str) -> SourcedRow:
+    def of(cls, values: Iterable[Any], names: Iterable[str], source: str) -> RowWithSource:
         """Return the row with these values."""
         row = cls(values)
         row._fields, row.source = tuple(names), source
@@ -134,7 +134,7 @@ class LanceSqlHook(DbApiHook):
             AirflowFailException: the query is invalid, or a table, a version or a column isn't there.
         """
         rows = super().get_records(sql, parameters)
-        return SourcedRows(rows, self._source) if isinstance(rows, list) else rows
+        return RowsWithSource(rows, self._source) if isinstance(rows, list) else rows
 
     def get_first(
         self, sql: str | list[str], parameters: Iterable[Any] | Mapping[str, Any] | None = None
@@ -143,7 +143,7 @@ class LanceSqlHook(DbApiHook):
         row = super().get_first(sql, parameters)
         if not isinstance(row, tuple):
             return row
-        return SourcedRow.of(row, (column[0] for column in self.last_description or ()), self._source)
+        return RowWithSource.of(row, (column[0] for column in self.last_description or ()), self._source)
 
     def test_connection(self) -> tuple[bool, str]:  # type: ignore[override] # its stub says None
         """Read the metastore's identity and a few namespaces, for Airflow's Test button."""

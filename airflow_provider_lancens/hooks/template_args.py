@@ -219,7 +219,7 @@ def check_flag(argument: str, value: Any) -> bool:
     return value
 
 
-class GivenArguments(BaseOperator):
+class CheckedTemplateArgs(BaseOperator):
     """Makes an operator or a sensor refuse arguments that are given by templates and come out empty."""
 
     may_be_empty: ClassVar[Collection[str]] = ()

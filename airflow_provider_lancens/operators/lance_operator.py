@@ -12,7 +12,7 @@ from airflow.sdk import BaseOperator
 from airflow_provider_lancens.assets.table import LanceTable, emit_asset_event, emit_no_event
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException, airflow_errors
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
-from airflow_provider_lancens.hooks.template_args import GivenArguments
+from airflow_provider_lancens.hooks.template_args import CheckedTemplateArgs
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.provider_info import DEFAULT_CONNECTION
 
@@ -43,7 +43,7 @@ def table_result(table: TableId, operation: str, outcome: Outcome) -> dict[str, 
     return {"table": str(table), "operation": operation, "outcome": outcome}
 
 
-class LanceOperator(GivenArguments, BaseOperator):
+class LanceOperator(CheckedTemplateArgs, BaseOperator):
     """Base class of operators on a Lance namespace; their XCom is a small dictionary of plain values.
 
     Each key is also pushed as a separate XCom: ``declare.output["location"]``.

@@ -25,7 +25,7 @@ from airflow_provider_lancens.hooks.airflow_errors import (
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
 from airflow_provider_lancens.hooks.table_checks import data_changed, index_covers, pin, tag_name
 from airflow_provider_lancens.hooks.template_args import (
-    GivenArguments,
+    CheckedTemplateArgs,
     check_choice,
     check_flag,
     parse_tables,
@@ -61,7 +61,7 @@ _TRIGGERER_GRACE = timedelta(minutes=2)
 """How long after a wait's end Airflow ends its deferral, if the trigger hasn't."""
 
 
-class LanceTableVersionSensor(GivenArguments, BaseSensorOperator):
+class LanceTableVersionSensor(CheckedTemplateArgs, BaseSensorOperator):
     """Wait until one or several tables reach a version.
 
     With neither `after_version` nor `min_version`, wait for a version other than the version that the same

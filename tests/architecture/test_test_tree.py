@@ -1,4 +1,4 @@
-"""Where tests, what they share, and the seams at which they inject faults are."""
+"""Where tests, what they share, and the points at which they inject faults are."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SEVERAL_MODULES = {
     "spark/test_hostile_files.py",
 }
 """Tests of several modules of a package."""
-SEAM = re.compile(r"^\| `(\w+\.\w+)` \|", re.MULTILINE)
+INJECTION_POINT = re.compile(r"^\| `(\w+\.\w+)` \|", re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
@@ -48,12 +48,14 @@ def test_no_test_imports_from_a_conftest_or_from_another_test(trees: dict[Path, 
     assert found == []
 
 
-def test_the_seams_at_which_faults_are_injected_are_listed(root: Path, trees: dict[Path, ast.Module]) -> None:
+def test_the_fault_injection_points_are_listed(
+    root: Path, trees: dict[Path, ast.Module]
+) -> None:
     page = (root / "docs" / "architecture.md").read_text(encoding="utf-8")
-    section = page.partition("## Seams for faults")[2].partition("\n## ")[0]
-    used = {seam for tree in trees.values() for seam in seams(tree)}
+    section = page.partition("## Fault injection points")[2].partition("\n## ")[0]
+    used = {point for tree in trees.values() for point in injection_points(tree)}
 
-    assert used == set(SEAM.findall(section))
+    assert used == set(INJECTION_POINT.findall(section))
 
 
 def unit_tests(root: Path) -> Iterator[Path]:
@@ -77,7 +79,7 @@ def is_for_pytest_alone(module: str) -> bool:
     return module.startswith("tests.") and (name == "conftest" or name.startswith("test_"))
 
 
-def seams(tree: ast.Module) -> Iterator[str]:
+def injection_points(tree: ast.Module) -> Iterator[str]:
     """The owner and the name of each patched function of the package, as `Point` takes them."""
     imported = {
         alias.asname or alias.name

@@ -26,7 +26,7 @@ DAGS = [
     "example_dags/publish_after_approval.py",
     "example_dags/changed_days.py",
     "example_dags/freshness.py",
-    *(f"tests/e2e/dags/{name}.py" for name in ("held", "ingested", "many", "overlapping", "gestures")),
+    *(f"tests/e2e/dags/{name}.py" for name in ("held", "ingested", "many", "overlapping", "interruptions")),
 ]
 
 PLUGINS = TREE / "example_dags/plugins"

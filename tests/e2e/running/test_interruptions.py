@@ -1,4 +1,4 @@
-"""Gestures of people and of machines in a running Airflow with tasks that write, and the rows after each.
+"""Reruns and interruptions of tasks that write in a running Airflow, and the rows after each.
 
 Each has a table and runs of its own. Those that take minutes are marked `long`.
 """
@@ -23,7 +23,7 @@ from tests.servers.spark import connect_address, connect_daemon, connect_server
 from tests.support.running_lake import Lake
 
 MAPPED, RELOADED, CLEARED, FILED, HELD, DATED = (
-    f"{name}_gestures" for name in ("mapped", "reloaded", "cleared", "filed", "held", "dated")
+    f"{name}_writes" for name in ("mapped", "reloaded", "cleared", "filed", "held", "dated")
 )
 PATIENCE = 900
 
@@ -270,7 +270,7 @@ def test_a_backfill_after_the_newest_run_writes_each_day_once_and_leaves_no_wait
     assert {run["state"] for run in airflow.get(f"/api/v2/dags/{DATED}/dagRuns")["dag_runs"]} == {"success"}
 
 
-# What the gestures are made of.
+# Parts of the tests.
 
 
 @dataclass(frozen=True)

@@ -53,8 +53,8 @@ def held_rows(spark: Any, folder: str) -> Any:
 
 
 with DAG(
-    "mapped_gestures", schedule=None, params={"table": "", "list": ""}, default_args=RETRIED
-) as mapped_gestures:
+    "mapped_writes", schedule=None, params={"table": "", "list": ""}, default_args=RETRIED
+) as mapped_writes:
 
     @task
     def items(params: Any = None) -> list[dict[str, str]]:
@@ -62,7 +62,7 @@ with DAG(
 
     LanceAppendOperator.partial(task_id="load", source=rows_of, **GIVEN).expand(op_kwargs=items())
 
-with DAG("reloaded_gestures", schedule=None, params={"table": "", "file": ""}) as reloaded_gestures:
+with DAG("reloaded_writes", schedule=None, params={"table": "", "file": ""}) as reloaded_writes:
     load = LanceOverwriteOperator(
         task_id="load",
         source=rows_in,
@@ -79,8 +79,8 @@ with DAG("reloaded_gestures", schedule=None, params={"table": "", "file": ""}) a
     )
 
 with DAG(
-    "filed_gestures", schedule=None, params={"table": "", "folder": ""}, default_args=RETRIED
-) as filed_gestures:
+    "filed_writes", schedule=None, params={"table": "", "folder": ""}, default_args=RETRIED
+) as filed_writes:
     LanceAppendOperator(
         task_id="load",
         source={"format": "csv", "paths": ["{{ params.folder }}/*.csv"]},
@@ -89,12 +89,12 @@ with DAG(
     )
 
 with DAG(
-    "held_gestures",
+    "held_writes",
     schedule=None,
     params={"table": "", "folder": "", "lance": "lake", "spark": "one_core"},
     # Ample for what is stopped to be started again.
     default_args={"retries": 20, "retry_delay": timedelta(seconds=3)},
-) as held_gestures:
+) as held_writes:
     LanceAppendOperator(
         task_id="load",
         table="{{ params.table }}",
@@ -114,7 +114,7 @@ with DAG(
 DAY = "{{ data_interval_start | ds }}"
 
 with DAG(
-    "dated_gestures",
+    "dated_writes",
     schedule=CronDataIntervalTimetable("@daily", timezone="UTC"),
     start_date=datetime(2026, 1, 1, tzinfo=UTC),
     end_date=datetime(2026, 1, 9, tzinfo=UTC),  # no run is due by itself
@@ -122,7 +122,7 @@ with DAG(
     params={"table": ""},
     # Days that are written at the same time conflict.
     default_args={"retries": 20, "retry_delay": timedelta(seconds=3)},
-) as dated_gestures:
+) as dated_writes:
     written = LanceOverwriteOperator(
         task_id="load", source=rows_of, op_kwargs={"item": DAY}, where=f"item = '{DAY}'", **GIVEN
     )
@@ -138,7 +138,7 @@ with DAG(
 
     own >> read(written.output)
 
-with DAG("cleared_gestures", schedule=None, params={"table": "", "file": ""}) as cleared_gestures:
+with DAG("cleared_writes", schedule=None, params={"table": "", "file": ""}) as cleared_writes:
 
     def loaded(kind: type[LanceWriteOperator], name: str, **arguments: Any) -> None:
         kind(
@@ -164,4 +164,4 @@ with DAG("cleared_gestures", schedule=None, params={"table": "", "file": ""}) as
         task_id="restore", table="{{ params.table }}_restore", version=1, lance_conn_id="lake"
     )
 
-dag = mapped_gestures
+dag = mapped_writes
