@@ -22,6 +22,7 @@ from airflow_provider_lancens.namespace.storage.table_files import StoredFile, T
 from airflow_provider_lancens.namespace.storage.version_tags import (
     check_tag_name,
     delete_tag,
+    is_on_main,
     list_tags,
     replace_metadata,
     set_tag,
@@ -242,11 +243,6 @@ def bookmark_of(name: str, tag: Any, newest: int, files: Manifests) -> Bookmark:
         # A consumer with nothing to read doesn't move its bookmark: it is late only from the next version on.
         expires_at = max(moved_at, _committed_at(files, version + 1) or moved_at) + after
     return Bookmark(name, version, behind, moved_at, expires_at)
-
-
-def is_on_main(tag: Any) -> bool:
-    """Return whether a tag names a version of the main line, and not of a branch."""
-    return tag["branch"] in (None, "main")
 
 
 def _is_listed(tag: Any) -> bool:

@@ -857,9 +857,9 @@ class Table:
             TableVersionNotFoundError: (11) there is no such version.
             TableTagAlreadyExistsError: (9) there is a tag of this name, see `if_exists`.
         """
-        from airflow_provider_lancens.namespace.storage.version_tags import create_tag, list_tags, set_tag
+        from airflow_provider_lancens.namespace.storage.version_tags import create_tag, set_tag
         from airflow_provider_lancens.spark.table.opened_version import open_version
-        from airflow_provider_lancens.spark.table_info import Tag
+        from airflow_provider_lancens.spark.table_info import Tag, tags_of
 
         check_choice("if_exists", if_exists, ("skip", "replace", "fail"))
         with self._resolved() as target:
@@ -868,11 +868,13 @@ class Table:
             if if_exists == "replace":
                 set_tag(dataset, files, name, number)
             elif not create_tag(dataset, files, name, number):
-                present = list_tags(dataset).get(name)
-                if if_exists == "fail" or present is None or int(present["version"]) != number:
+                present = next((one for one in tags_of(dataset) if one.name == name), None)
+                if if_exists == "fail" or present != Tag(name, number):
+                    of_branch = f" of branch {present.branch!r}" if present and present.branch else ""
                     raise spec_errors.TableTagAlreadyExistsError(
                         f"table {self.name}: tag {name!r} exists, of version "
-                        f"{None if present is None else present['version']}; if_exists='replace' moves it"
+                        f"{None if present is None else present.version}{of_branch}; if_exists='replace' "
+                        "moves it"
                     )
         return Tag(name, number)
 

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_lancens.namespace.storage.version_tags import list_tags
+from airflow_provider_lancens.namespace.storage.version_tags import is_on_main, list_tags
 from airflow_provider_lancens.spark.keys import Counts, KeyedCommit, key_of, operation_of
 from airflow_provider_lancens.spark.maintenance.maintenance_options import (
     DEFAULT_AGE,
@@ -96,11 +96,16 @@ class Tag(_Described):
 
     name: str
     version: int
+    branch: str | None = None
+    """The branch that has the version, written by another client; None is the main line."""
 
 
 def tags_of(dataset: LanceDataset) -> list[Tag]:
     """Return the tags of a table by name."""
-    return [Tag(name, int(tag["version"])) for name, tag in sorted(list_tags(dataset).items())]
+    return [
+        Tag(name, int(tag["version"]), None if is_on_main(tag) else str(tag["branch"]))
+        for name, tag in sorted(list_tags(dataset).items())
+    ]
 
 
 def history_of(target: ResolvedTable, dataset: LanceDataset, limit: int) -> list[VersionInfo]:
@@ -113,7 +118,7 @@ def history_of(target: ResolvedTable, dataset: LanceDataset, limit: int) -> list
     """
     stored = {v: one for v, one in target.dataset.manifests.all().items() if v <= dataset.version}
     tags: dict[int, list[str]] = {}
-    for tag in tags_of(dataset):
+    for tag in (one for one in tags_of(dataset) if one.branch is None):
         tags.setdefault(tag.version, []).append(tag.name)
     found = []
     oldest = min(stored, default=dataset.version)

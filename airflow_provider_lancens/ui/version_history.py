@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
-from airflow_provider_lancens.namespace.storage.version_tags import list_tags
+from airflow_provider_lancens.namespace.storage.version_tags import is_on_main, list_tags
 from airflow_provider_lancens.spark.bookmarks import bookmarks_of
 from airflow_provider_lancens.spark.keys import key_of
 from airflow_provider_lancens.spark.table.history import is_maintenance, read_transaction
@@ -124,7 +124,8 @@ class _VersionPages:
 def _by_version(tags: Mapping[str, Any]) -> dict[int, list[str]]:
     names: dict[int, list[str]] = {}
     for name, tag in sorted(tags.items()):
-        names.setdefault(int(tag["version"]), []).append(name)
+        if is_on_main(tag):
+            names.setdefault(int(tag["version"]), []).append(name)
     return names
 
 

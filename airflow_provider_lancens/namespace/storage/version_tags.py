@@ -82,6 +82,15 @@ def list_tags(dataset: LanceDataset) -> Mapping[str, Any]:
     return read_references(dataset, dataset.tags.list)
 
 
+def is_on_main(tag: Any) -> bool:
+    """Return whether a tag, as Lance describes it, names a version of the main line, and not of a branch.
+
+    Branches count their versions alone, so that the number of one may also be that of a version of the main
+    line.
+    """
+    return tag["branch"] in (None, "main")
+
+
 def list_branches(dataset: LanceDataset) -> Mapping[str, Any]:
     """Return the branches of a dataset by name, as Lance describes them; see `list_tags`.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import takewhile
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId, staged_number
 from airflow_provider_lancens.namespace.locations import is_local
-from airflow_provider_lancens.namespace.storage.version_tags import list_tags
+from airflow_provider_lancens.namespace.storage.version_tags import is_on_main, list_tags
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
 
 if TYPE_CHECKING:
@@ -133,7 +133,8 @@ class WantedVersion:
         Raises:
             TableTagNotFoundError: (8) the table has no such tag.
             TableVersionNotFoundError: (11) it has no version of that time.
-            InvalidInputError: (13) the version was given as text, and a tag has this name.
+            InvalidInputError: (13) the version was given as text, and a tag has this name; or the tag names a
+                version of a branch.
         """
         if self.as_of is not None:
             return _at_time(target, self.as_of)
@@ -182,6 +183,11 @@ def _tagged(target: ResolvedTable, tag: str) -> int:
             f"table {target.id} has no tag {tag!r}; tags: {', '.join(sorted(tags)) or 'none'}. An expired "
             f"bookmark has no tag any more; Table.bookmarks says which expired{time}"
         )
+    if not is_on_main(tags[tag]):
+        raise spec_errors.InvalidInputError(
+            f"table {target.id}: tag {tag!r} names a version of branch {tags[tag]['branch']!r}, and only the "
+            "main line of a table is read and restored; pylance's checkout_version opens it"
+        )
     return int(tags[tag]["version"])
 
 
@@ -201,9 +207,26 @@ def _at_time(target: ResolvedTable, as_of: datetime) -> int:
     # A copy of a table may have its versions in another order: none after a later one counts.
     found = [version for version, _ in takewhile(lambda known: known[1] < limit, times)]
     if found:
+        _check_followed(target, found[-1], {*stored, newest}, as_of)
         return found[-1]
     first, stored_at = times[0] if times else (newest, datetime.now(UTC))
     raise spec_errors.TableVersionNotFoundError(
         f"table {target.id}: its oldest version, {first}, was committed at {stored_at.isoformat()}, after "
         f"as_of={as_of.isoformat()}; older ones were cleaned up, or there were none"
     )
+
+
+def _check_followed(target: ResolvedTable, version: int, known: Collection[int], as_of: datetime) -> None:
+    """Check that a version was the newest until a later time: that the next version is kept, if there is one.
+
+    A clean-up keeps older versions that are tagged, and the time of a version that it has removed is lost.
+
+    Raises:
+        TableVersionNotFoundError: (11) the next version was cleaned up.
+    """
+    following = min((one for one in known if one > version), default=version + 1)
+    if following > version + 1:
+        raise spec_errors.TableVersionNotFoundError(
+            f"table {target.id}: of its versions around as_of={as_of.isoformat()}, {version} and {following} "
+            "are kept, and those between them were cleaned up, one of which may have been the newest then"
+        )

@@ -26,6 +26,7 @@ from lance_namespace.errors import (
 )
 
 from airflow_provider_lancens import LanceCatalog, Table, WriteIdentity, connect
+from airflow_provider_lancens.namespace.storage.object_store import manifest_names
 
 
 @pytest.fixture
@@ -266,6 +267,43 @@ def test_a_write_is_found_by_its_key(orders: Table) -> None:
         orders.find_write(None)  # type: ignore[arg-type]
     with pytest.raises(InvalidInputError, match="nothing to confirm"):
         orders.confirm_write("cleanup")
+
+
+def test_the_tag_of_a_branch_names_no_version_of_the_main_line_that_has_its_number(orders: Table) -> None:
+    branch = orders.dataset().create_branch("audit", 1)
+    lance.write_dataset(orders.to_arrow(), branch, mode="append")
+    orders.dataset().tags.create("audited", ("audit", 2))
+
+    for name in ("at", "restore"):
+        with pytest.raises(InvalidInputError, match="tag 'audited' names a version of branch 'audit'"):
+            getattr(orders, name)("audited")
+    with pytest.raises(TableTagAlreadyExistsError, match="exists, of version 2 of branch 'audit'"):
+        orders.tag("audited", 2)
+    assert [(one.name, one.version, one.branch) for one in orders.tags()] == [("audited", 2, "audit")]
+    assert [one.tags for one in orders.history()] == [(), ()]
+    assert orders.version == 2
+
+
+def test_a_time_at_which_a_version_that_was_cleaned_up_may_have_been_the_newest_finds_no_older_one(
+    orders: Table,
+) -> None:
+    for number in (4, 5):
+        orders.append(pa.table({"id": [number], "day": ["2026-11-04"]}))
+    committed = {
+        one.version: datetime.now(UTC) - timedelta(hours=10 - one.version) for one in orders.history()
+    }
+    for version, time in committed.items():
+        file = Path(orders.location, "_versions", manifest_names(version)[0])
+        os.utime(file, times=(time.timestamp(), time.timestamp()))
+    late = timedelta(minutes=30)
+    assert [orders.at(committed[version] + late).version for version in (1, 2, 3, 4)] == [1, 2, 3, 4]
+
+    orders.tag("kept", 1)
+    orders.expire_versions(older_than=timedelta(0))
+    for version in (1, 2, 3):
+        with pytest.raises(TableVersionNotFoundError, match="1 and 4 are kept, and those between them were"):
+            orders.at(committed[version] + late)
+    assert orders.at(committed[4] + late).version == 4
 
 
 @pytest.mark.parametrize("version", [1, "1", "first"])
