@@ -168,6 +168,11 @@ class LanceSqlHook(DbApiHook):
                 'hook_params: tables is not a mapping of names to tables, such as {"orders": stage.output}; '
                 f"got a {type(given).__name__}"
             )
+        spellings = [name.lower() for name in given or ()]
+        if alike := [name for name in given or () if spellings.count(name.lower()) > 1]:
+            raise AirflowFailException(
+                f"hook_params: tables has names that differ only in case, which SQL takes for the same: {alike}"
+            )
 
 
 def _is_name(name: object) -> bool:

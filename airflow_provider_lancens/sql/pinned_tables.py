@@ -73,12 +73,20 @@ class PinnedTables:
             TableTagNotFoundError: (8), TableVersionNotFoundError: (11) it has no such version.
             InvalidInputError: (13) it isn't the name of a table.
         """
-        key = tuple(level.lower() for level in name)
+        key = self._key(name)
         if key not in self._pinned:
             with self._explained(name):
                 self._pinned[key] = self._pin(self._table_of(name))
             _log.info("SQL reads table %s", self._pinned[key])
         return self._pinned[key]
+
+    def _key(self, name: tuple[str, ...]) -> tuple[str, ...]:
+        """Return what is equal for names of the same table: without regard to case, but for that of a tag."""
+        *outer, last = name
+        identifier, at, version = last.partition(_VERSION)
+        if self.is_given(name):
+            version = version.lower()
+        return (*(level.lower() for level in outer), f"{identifier.lower()}{at}{version}")
 
     def _table_of(self, name: tuple[str, ...]) -> Table:
         if self.is_given(name):

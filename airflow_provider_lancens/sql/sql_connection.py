@@ -154,6 +154,8 @@ class _RunningQuery:
         self._memory_limit = connection.memory_limit
         self._tables = connection.tables.last_read = list[QueriedTable]()
         self._ending = ExitStack()
+        self._shown: dict[tuple[str, ...], QueriedTable] = {}
+        """The tables by the names that DuckDB has for them."""
         self._rows: deque[tuple[Any, ...]] = deque()
         try:
             self._database = self._open()
@@ -226,6 +228,11 @@ class _RunningQuery:
                 f'whole name in quotes: "{".".join(name)}"'
             )
         table = tables.find(name)
+        if self._shown.setdefault(tuple(level.lower() for level in name), table) != table:
+            raise spec_errors.InvalidInputError(
+                f"table {'.'.join(name)!r} of the query: another name in it differs only in case, and SQL "
+                "takes both for the same; give one of the two tables another name by tables"
+            )
         if table not in self._tables:
             self._tables.append(table)
         table.scan.failure = None

@@ -301,6 +301,7 @@ class TestTheHook:
             ({"table": "shop.orders"}, "'table' is unknown; allowed: tables, memory_limit"),
             ({"tables": "shop.orders"}, "tables is not a mapping of names to tables.* got a str"),
             ({"tables": {1: "shop.orders"}}, "tables is not a mapping of names to tables"),
+            ({"tables": {"New": "a.b", "new": "a.c"}}, r"differ only in case, .* \['New', 'new'\]"),
             ({"memory_limit": "lots"}, "memory_limit='lots'"),
         ],
     )

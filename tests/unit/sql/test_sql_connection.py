@@ -106,6 +106,22 @@ def test_versions_are_given_by_number_and_tag(ask: Ask, lake: LanceCatalog) -> N
         ask('SELECT count(*) FROM "shop.orders@"')
 
 
+def test_tags_that_differ_only_in_case_are_two_versions(lake: LanceCatalog) -> None:
+    table = lake.table("shop.orders")
+    table.tag("Gold", version=1)
+    table.tag("gold", version=2)
+    cursor = SqlConnection(PinnedTables(lake)).cursor()
+
+    counts = [
+        cursor.execute(f'SELECT count(*) FROM "shop.{name}"').fetchall()
+        for name in ("orders@Gold", "orders@gold", "ORDERS@Gold")
+    ]
+    assert counts == [[(1,)], [(3,)], [(1,)]]
+    both = 'SELECT count(*) FROM "shop.orders@Gold", "shop.orders@gold"'
+    with pytest.raises(InvalidInputError, match=r"'shop\.orders@gold' of the query: another .* case"):
+        cursor.execute(both)
+
+
 def test_a_staged_version_is_read_by_its_result_or_name(ask: Ask, lake: LanceCatalog) -> None:
     staged = lake.table("shop.orders").append(orders(-5, first=3), stage=True)
 
