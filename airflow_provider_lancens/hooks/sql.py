@@ -171,7 +171,7 @@ class LanceSqlHook(DbApiHook):
         spellings = [name.lower() for name in given or ()]
         if alike := [name for name in given or () if spellings.count(name.lower()) > 1]:
             raise AirflowFailException(
-                f"hook_params: tables has names that differ only in case, which SQL takes for the same: {alike}"
+                f"hook_params: tables has names that differ only in case, which SQL takes for one: {alike}"
             )
 
 
