@@ -453,6 +453,24 @@ def fix_range(files: TableFiles, bookmark: str, execution_id: str, after: int, v
     return version
 
 
+def common_end(files: TableFiles, bookmark: str, execution_id: str, after: int, version: int) -> int:
+    """Return up to which version each try of an execution has read that may have written.
+
+    Of two tries that run at once, each may look for a range before the other one has recorded its own. Then
+    one of them finds what the other has written, perhaps without the rows of its own last versions. A try
+    records its range before it writes, so that whoever finds what it wrote also finds that record.
+
+    Args:
+        files: the files at the table's location.
+        bookmark: its name.
+        execution_id: what the tries of the execution share.
+        after: the version that the bookmark has; 0 if it is new.
+        version: up to which version this try has read.
+    """
+    ends = [end for _, start, end in _range_records(files, bookmark, execution_id) if start == after]
+    return min([version, *ends])
+
+
 def forget_range(files: TableFiles, bookmark: str, execution_id: str) -> None:
     """Remove the records of an execution's ranges, after its bookmark has moved."""
     for path, *_ in list(_range_records(files, bookmark, execution_id)):

@@ -1640,13 +1640,17 @@ class Changes:
         execution.end_range()
         if kind is not None or self._bookmark is None or self.version <= (self._position or 0):
             return
-        from airflow_provider_lancens.spark.bookmarks import advance_bookmark, forget_range
+        from airflow_provider_lancens.spark.bookmarks import advance_bookmark, common_end, forget_range
 
         moving = f"moving bookmark {self._bookmark!r} of table {table.name!r}"
+        execution_id, version = execution.execution_id, self.version
         with table.lake.attempt(moving), table._resolved() as target:
-            advance_bookmark(target, self._bookmark, expected=self._position, version=self.version)
-            if execution.execution_id:
-                forget_range(target.dataset.manifests, self._bookmark, execution.execution_id)
+            files = target.dataset.manifests
+            if execution_id:
+                version = common_end(files, self._bookmark, execution_id, self._previous, version)
+            advance_bookmark(target, self._bookmark, expected=self._position, version=version)
+            if execution_id:
+                forget_range(files, self._bookmark, execution_id)
 
 
 def _number_in(result: Mapping[str, Any], field: str) -> int | None:

@@ -4,9 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from airflow_provider_lancens import LanceCatalog
 from airflow_provider_lancens.namespace.locations import Location
 from airflow_provider_lancens.namespace.storage.table_files import TableFiles
 from airflow_provider_lancens.spark.bookmarks import fix_range, forget_range
+from airflow_provider_lancens.spark.execution import TaskExecution
+from airflow_provider_lancens.spark.lance_table import Changes, Table
+from tests.support.bookmarked_orders import NAME, Orders
 
 
 @pytest.fixture
@@ -62,3 +66,33 @@ def test_any_name_of_a_bookmark_is_a_file_below_the_folder(files: TableFiles, tm
     fix_range(files, "../../x/y", "dag/task/run:1+00:00", 3, 5)
     [record] = [one for one in tmp_path.rglob("*") if one.is_file()]
     assert record.parent == tmp_path / "_lancens" / "bookmark-ranges"
+
+
+def test_of_two_tries_at_once_none_moves_the_bookmark_past_what_the_other_one_has_read(
+    orders: Orders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    orders.move(2)
+    later: list[Changes] = []
+    put = TableFiles.put
+
+    def try_of_task() -> Table:
+        return LanceCatalog(lambda: orders.namespace, execution=TaskExecution(lambda: "run 1")).table(
+            "orders"
+        )
+
+    def put_later(files: TableFiles, path: str, content: bytes) -> None:
+        if "bookmark-ranges" in path:
+            monkeypatch.setattr(TableFiles, "put", put)
+            orders.commit()
+            later.append(try_of_task().changes(bookmark=NAME))
+        put(files, path, content)
+
+    monkeypatch.setattr(TableFiles, "put", put_later)
+    first = try_of_task().changes(bookmark=NAME)
+    assert (first.version, later[0].version) == (4, 5)
+    with later[0]:
+        """What the first try has written, which is then killed, is found."""
+
+    assert orders.bookmark is not None
+    assert orders.bookmark.version == 4
+    assert not [*orders.folder.rglob("bookmark-ranges/*")]
