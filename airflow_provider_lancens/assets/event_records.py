@@ -24,14 +24,14 @@ def new_versions(triggering_asset_events: Mapping[Any, Iterable[Any]]) -> dict[s
     """
     records: dict[str, dict[str, Any]] = {}
     for event in (event for events in triggering_asset_events.values() for event in events):
-        found = _record(getattr(event, "extra", None))
+        found = record_of(getattr(event, "extra", None))
         if found is not None:
             known = records.get(found["table"])
-            records[found["table"]] = found if known is None else _merged(known, found)
+            records[found["table"]] = found if known is None else merged(known, found)
     return records
 
 
-def _record(extra: Any) -> dict[str, Any] | None:
+def record_of(extra: Any) -> dict[str, Any] | None:
     """Return the record in an event's extra, if it has a new version; a watcher has it below ``payload``."""
     if not isinstance(extra, Mapping):
         return None
@@ -45,7 +45,7 @@ def _record(extra: Any) -> dict[str, Any] | None:
     return record
 
 
-def _merged(known: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
+def merged(known: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
     """Merge two records of a table, in the order of their events."""
     older, newer = sorted((known, found), key=lambda record: record["version"])
     if newer is known and found["previous_version"] is None:
@@ -57,11 +57,11 @@ def _merged(known: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
         previous = None  # the table was recreated, and its first rows are unread too
     else:
         previous = older["previous_version"]
-    merged = {
+    record = {
         "table": newer["table"],
         "previous_version": previous,
         "version": newer["version"],
     }
     if "partitions" in known and "partitions" in found:
-        merged["partitions"] = sorted({*known["partitions"], *found["partitions"]})
-    return merged
+        record["partitions"] = sorted({*known["partitions"], *found["partitions"]})
+    return record

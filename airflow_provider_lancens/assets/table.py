@@ -37,6 +37,8 @@ _OTHER_AUTHORITY = (
     "authority %r, so its event says no version: write lance_table(%r, %r), or change the connection's field "
     "Asset authority"
 )
+_COUNTS = ("inserted", "updated", "deleted")
+"""Values of an extra that count the rows of a write."""
 _LEVELS = (2, 3)
 _FORM = (
     "write it as lance://<asset authority>/<database>/<table>, on Hive 3 as lance://<authority>/<catalog>/…"
@@ -173,8 +175,8 @@ def emit_asset_event(
     """Attach the version that a task created to the asset events of its outlets.
 
     The outlet that is the table's asset, or refers to it, gets ``{"table", "previous_version", "version"}``
-    as its event's extra. The table's asset is added to an asset alias, so that a task with a templated table
-    emits one too.
+    as its event's extra; after several writes of a task, from the version before the first one to the newest
+    one. The table's asset is added to an asset alias, so that a task with a templated table emits one too.
 
     Args:
         context: the task's context.
@@ -197,11 +199,29 @@ def emit_asset_event(
         if isinstance(outlet, AssetAlias):
             _add_to_alias(context["outlet_events"][outlet], table, dict(noted))
         elif (event := _event_of(context, outlet, table)) is not None:
-            event.extra.update(noted)
+            event.extra.update(_with_earlier(event.extra, noted))
             if partitions and hasattr(event, "add_partitions"):  # since Airflow 3.3
                 event.add_partitions(list(partitions))
         elif isinstance(outlet, Asset) and _names(outlet, table.table):
             _log.warning(_OTHER_AUTHORITY, outlet.uri, table.authority, str(table.table), table.authority)
+
+
+def _with_earlier(known: Mapping[str, Any], noted: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the extra of an event for a write, and for those that the task made before.
+
+    Args:
+        known: the extra so far.
+        noted: that of the write.
+    """
+    from airflow_provider_lancens.assets.event_records import merged, record_of
+
+    earlier, found = record_of(known), record_of(noted)
+    if earlier is None or earlier["table"] != noted["table"]:
+        return noted
+    if found is None:  # it has changed nothing
+        return known
+    counts = {name: known[name] + noted[name] for name in _COUNTS if name in known and name in noted}
+    return {**noted, **merged(earlier, found), **counts}
 
 
 def emit_no_event(context: Context, task: Any, table: LanceTable) -> None:

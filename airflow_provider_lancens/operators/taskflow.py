@@ -6,7 +6,8 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
@@ -39,25 +40,57 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _LEFT = (
-    "table %s: this task has made %d writes without a key, but an earlier try or execution made more. What "
-    "they wrote is still in the table: delete it if it is no longer wanted, or restore a version without it. "
-    "Set the key of each write to what identifies its rows"
+    "table %s: this task has made %d writes without a key, but an earlier try or execution made more. Unless "
+    "a later block of the task makes them, what they wrote is still in the table: delete it if it is no "
+    "longer wanted, or restore a version without it. Set the key of each write to what identifies its rows"
 )
 _MAY_NOT_BE_EMPTY = ("version", "filter", "where", "delete_when", "key")
 """Arguments of a table's methods that may be left out; an empty value is refused."""
 
 
+_OF_TASK = "lance_writes"
+"""Key of the task's context."""
+
+
+@dataclass(slots=True)
+class WritesOfTask:
+    """What the running task has read and written so far, in all its blocks.
+
+    Two blocks that counted their writes each from one would give one key to two of them, and the second would
+    be taken for a retry of the first. A table counts by its name alone, since two connections may lead to it.
+    """
+
+    outlets: Sequence[Any]
+    """The task's outlets as the DAG has them."""
+    read: dict[str, list[Any]] = field(default_factory=dict)
+    written: list[dict[str, Any]] = field(default_factory=list)
+    outdated: list[LanceTable] = field(default_factory=list)
+    """Tables of skipped writes, after which others have committed."""
+    counted: dict[str, CountedWrites] = field(default_factory=dict)
+    keys: Counter[tuple[str, str]] = field(default_factory=Counter)
+    ranges: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, context: Any) -> WritesOfTask:
+        """Return the one of a task, which its context keeps."""
+        if _OF_TASK not in context:
+            context[_OF_TASK] = cls(tuple(context["task"].outlets))
+        found: WritesOfTask = context[_OF_TASK]
+        return found
+
+
 class TaskWrites(Execution):
-    """Identifies the writes of a task, and records its reads and writes."""
+    """Identifies the writes of a task in one of its blocks, and records its reads and writes."""
 
     def __init__(self, hook: LanceHook, context: Context) -> None:
         self._hook = hook
         self._context = context
-        self._read: dict[str, list[Any]] = {}
-        self._written: list[dict[str, Any]] = []
         self._counted: dict[str, CountedWrites] = {}
-        self._keys: Counter[tuple[str, str]] = Counter()
-        self._ranges: list[str] = []
+        """Those of the tables that this block has written to."""
+
+    @cached_property
+    def _task(self) -> WritesOfTask:
+        return WritesOfTask.of(self._context)
 
     def check_given(self, method: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         """See `Execution.check_given`.
@@ -71,7 +104,7 @@ class TaskWrites(Execution):
     def record_read(self, table: TableId, *versions: int | None) -> None:
         """See `Execution.record_read`."""
         recorded = versions[0] if len(versions) == 1 else (str(table), *versions)
-        self._read.setdefault(str(table), []).append(recorded)
+        self._task.read.setdefault(str(table), []).append(recorded)
 
     @property
     def execution_id(self) -> str | None:
@@ -80,11 +113,11 @@ class TaskWrites(Execution):
 
     def begin_range(self, name: str) -> None:
         """See `Execution.begin_range`."""
-        self._ranges.append(name)
+        self._task.ranges.append(name)
 
     def end_range(self) -> None:
         """See `Execution.end_range`."""
-        self._ranges.pop()
+        self._task.ranges.pop()
 
     def write(self, pending: PendingWrite) -> WriteResult:
         """See `Execution.write`: without a key, the task and the number of the write identify it.
@@ -99,9 +132,12 @@ class TaskWrites(Execution):
         name, given = str(pending.table), pending.identity
         counted, key, fingerprint = None, given.key, given.fingerprint
         if key is None:
-            counted = self._counted.setdefault(name, CountedWrites(name))
+            counted = self._task.counted.setdefault(name, CountedWrites(name))
+            self._counted[name] = counted
             key = counted.next_key(self._task_key(pending.digest))
-            fingerprint = counted.fingerprint(fingerprint, self._read, pending.conditions, pending.digest)
+            fingerprint = counted.fingerprint(
+                fingerprint, self._task.read, pending.conditions, pending.digest
+            )
 
         def begin(target: ResolvedTable, request: WriteRequest) -> WriteContext:
             if counted is None:
@@ -114,7 +150,7 @@ class TaskWrites(Execution):
         result = pending.commit(WriteIdentity(key, fingerprint, policy, execution_id), begin)
         if counted is not None:
             counted.made += 1
-        self._keys[name, key] += 1
+        self._task.keys[name, key] += 1
         self.report(pending.table, result)
         log_result(self._hook.lance_conn_id, result, written_again(self._context["task"].task_id))
         return result
@@ -122,14 +158,22 @@ class TaskWrites(Execution):
     def report(self, table: TableId, result: WriteResult) -> None:
         """See `Execution.report`: an outlet that is the table's asset is updated."""
         written = LanceTable.of(self._hook.asset_authority, table)
-        task = self._context["task"]
         if result.is_outdated:
-            emit_no_event(self._context, task, written)
+            self._task.outdated.append(written)
         elif result.version is not None:
             version, previous = result.version, result.previous_version
-            emit_asset_event(self._context, task.outlets, written, version, previous, result.event)
-        self._written.append(result.as_dict())
-        self._context["ti"].xcom_push(WRITES_XCOM, self._written)  # a sensor downstream looks there
+            emit_asset_event(self._context, self._task.outlets, written, version, previous, result.event)
+        self._leave_out_outdated()
+        self._task.written.append(result.as_dict())
+        self._context["ti"].xcom_push(WRITES_XCOM, self._task.written)  # a sensor downstream looks there
+
+    def _leave_out_outdated(self) -> None:
+        """Emit no event for a table of which each write so far was skipped and is outdated."""
+        if self._task.outdated:
+            task = self._context["task"]
+            task.outlets = list(self._task.outlets)  # one that was left out may have an event by now
+            for table in self._task.outdated:
+                emit_no_event(self._context, task, table)
 
     def warn_of_missing_writes(self) -> None:
         """Warn of writes of an earlier try or execution that the ended task hasn't repeated."""
@@ -153,11 +197,11 @@ class TaskWrites(Execution):
                 raise
             key = default_key(self._context, item=item[-16:])
         # Other rows than those of a range that the same task read before, such as in an earlier execution.
-        return "/".join([key, *self._ranges])
+        return "/".join([key, *self._task.ranges])
 
     def _execution_id(self, table: str, key: str) -> str:
         """Return what a write shares with the same call in other tries, and no other call of this try."""
-        number = self._keys[table, key]
+        number = self._task.keys[table, key]
         return execution_id_of(self._context) + (f"#{number + 1}" if number else "")
 
 

@@ -129,6 +129,27 @@ def test_a_restore_is_made_once_by_all_tries_of_a_task(
     assert told == {TableId.parse(tables[0]): 3}
 
 
+def test_writes_in_several_blocks_of_a_task_are_numbered_like_those_in_one(
+    tried: Try, tables: list[str], pushed: dict[str, Any]
+) -> None:
+    def run() -> list[str]:
+        outcomes = []
+        with tried():
+            for span in ((0, 2), (2, 5)):
+                with lance_spark(lance_conn_id="lake") as lake:
+                    outcomes.append(lake.table(tables[0]).append(lake.spark.range(*span)).outcome)
+            with lance_spark(lance_conn_id="lake") as lake:
+                lake.table(tables[1]).append(lake.spark.range(1))
+                assert ids(lake, tables[0]) == [0, 1, 2, 3, 4]
+        return outcomes
+
+    assert (run(), run()) == (["done", "done"], ["found", "found"])
+    assert versions_in_xcoms(pushed[WRITES_XCOM]) == {
+        TableId.parse(tables[0]): 2,
+        TableId.parse(tables[1]): 1,
+    }
+
+
 def test_each_write_of_a_task_is_made_once_even_to_the_same_table(own: Try, tables: list[str]) -> None:
     def twice(lake: LanceCatalog) -> list[dict[str, Any]]:
         return [
@@ -371,10 +392,30 @@ def test_the_asset_of_each_written_table_gets_its_version(
     own(both)
 
     found = [events[outlet].extra for outlet in outlets]
-    assert [(one["table"], one["previous_version"], one["version"]) for one in found] == [
-        (tables[0], 1, 2),
-        (tables[1], None, 1),
+    assert [(one["table"], one["previous_version"], one["version"], one["inserted"]) for one in found] == [
+        (tables[0], None, 2, 13),
+        (tables[1], None, 1, 10),
     ]
+
+
+def test_a_write_after_a_skipped_one_has_an_event(
+    spark: SparkSession, tried: Try, tables: list[str], outlets: list[Any], events: OutletEventAccessors
+) -> None:
+    def load(lake: LanceCatalog, files: str) -> None:
+        for file in files:
+            key = WriteIdentity(file, on_existing_key="skip")
+            lake.table(tables[0]).append(spark.range(2), key=key)
+
+    load(LanceHook.for_connection("lake").catalog(spark=spark), "ab")  # another task
+    with tried() as task:
+        for files in ("a", "ac", "a"):
+            with lance_spark(lance_conn_id="lake") as lake:
+                load(lake, files)
+            if files == "a" and not events[outlets[0]].extra:
+                assert task.outlets == outlets[1:]
+
+    assert task.outlets == outlets
+    assert [events[outlets[0]].extra[name] for name in ("previous_version", "version")] == [2, 3]
 
 
 def test_an_existing_session_is_used_and_not_stopped(own: Try, spark: SparkSession) -> None:

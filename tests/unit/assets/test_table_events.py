@@ -27,6 +27,36 @@ def test_the_tables_asset_event_has_the_version() -> None:
     assert noted(outlet)[outlet].extra == NOTE
 
 
+def extra_of(*writes: tuple[int | None, int, str, int]) -> dict[str, Any]:
+    """The extra of the event after several writes of one task: the versions, the operation, inserted rows."""
+    outlet, events = lance_table("sales$orders", "lake"), OutletEventAccessors()
+    for previous, version, operation, inserted in writes:
+        more = {"operation": operation, "inserted": inserted}
+        emit_asset_event({"outlet_events": events}, [outlet], TABLE, version, previous, more)  # type: ignore[typeddict-item]
+    return events[outlet].extra
+
+
+def test_an_event_covers_all_writes_of_a_task() -> None:
+    of_two = {"table": "sales$orders", "operation": "upsert", "inserted": 13}
+    assert extra_of((5, 6, "append", 10), (7, 8, "upsert", 3)) == {
+        **of_two,
+        "previous_version": 5,
+        "version": 8,
+    }
+    assert extra_of((None, 1, "append", 10), (1, 2, "upsert", 3)) == {
+        **of_two,
+        "previous_version": None,
+        "version": 2,
+    }
+
+
+def test_a_write_that_changed_nothing_takes_nothing_from_the_event_of_a_task() -> None:
+    appended, unchanged = (None, 6, "append", 10), (6, 6, "delete", 0)
+    assert extra_of(appended, unchanged) == extra_of(appended)
+    assert extra_of((5, 5, "delete", 0), (5, 6, "append", 10)) == extra_of((5, 6, "append", 10))
+    assert extra_of(unchanged)["previous_version"] == 6
+
+
 def test_events_of_other_outlets_have_no_version() -> None:
     others = [lance_table("sales$items", "lake"), lance_table("sales$orders", "other"), Asset("s3://b/k")]
     events = noted(*others)
