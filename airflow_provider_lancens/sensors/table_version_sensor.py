@@ -313,7 +313,7 @@ class LanceTableVersionSensor(CheckedTemplateArgs, BaseSensorOperator):
         # Until the next poke, an idle connection would occupy a thread of the metastore for nothing.
         with closing(self.hook):
             statuses, waiting = self._poll(wanted)
-            wanted = [one for one in wanted if one.table in statuses]
+            wanted = [one.seen_at(statuses[one.table]) for one in wanted if one.table in statuses]
             if not waiting or (self.wait_for == _ANY and len(waiting) < len(wanted)):
                 result = self._retryable(self._result, wanted, statuses, context)
                 if result is not None:
@@ -357,6 +357,7 @@ class LanceTableVersionSensor(CheckedTemplateArgs, BaseSensorOperator):
         for awaited in wanted:
             try:
                 status = self._retryable(self.hook.table_status, awaited.table) or TableStatus(awaited.table)
+                awaited = awaited.seen_at(status)
                 if status.location is None and self._failure:
                     self._unanswered.add(awaited.table)
                     self._last[awaited.table] = f"{self._failure}; waiting for {awaited.condition}"

@@ -28,6 +28,18 @@ class AwaitedVersion:
     condition: VersionCondition
     previous: int | None
     """The version that the awaited one follows, for tasks that read the changes between them."""
+    is_of_upstream: bool = False
+    """Whether it is a version that a task upstream of the sensor has committed to a table of this name."""
+
+    def seen_at(self, status: TableStatus) -> AwaitedVersion:
+        """Return what to wait for at a polled status.
+
+        A version that was committed before the sensor began, and isn't in the table, was committed to a table
+        of the same name in another catalog, or before this table was created again.
+        """
+        if self.is_of_upstream and 0 < status.version < (self.condition.min_version or 0):
+            return replace(self, condition=VersionCondition(other_than=self.previous), is_of_upstream=False)
+        return self
 
     def result(self, status: TableStatus) -> dict[str, Any]:
         """Return the sensor's result for a polled table, for its XCom."""
@@ -56,7 +68,7 @@ class AwaitedVersion:
     def after(self, status: TableStatus) -> VersionCondition:
         """Return the condition to wait for after this status was polled and didn't end the wait."""
         if not status.version:
-            return self.condition
+            return VersionCondition() if self.is_of_upstream else self.condition  # see `seen_at`
         return replace(self.condition, other_than=status.version, at_location=status.location)
 
 
@@ -87,7 +99,9 @@ def read_wanted(
     earlier = seen_before() if unbounded else {}
     own = made_upstream() if any(table in earlier for table in unbounded) else {}
     return [
-        AwaitedVersion(table, _unbounded(earlier.get(table), own.get(table)), earlier.get(table))
+        AwaitedVersion(
+            table, _unbounded(earlier.get(table), own.get(table)), earlier.get(table), table in own
+        )
         if table in unbounded
         else AwaitedVersion(table, VersionCondition(after[table], least[table]), after[table])
         for table in tables

@@ -78,6 +78,21 @@ def test_a_wait_that_times_out_names_the_table_the_condition_and_the_last_answer
         waiting.execute({"ti": None})
 
 
+def test_a_wait_does_not_depend_on_a_table_of_the_same_name_that_a_task_upstream_wrote_elsewhere(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    waiting = sensor(deferrable=False, timeout=5, poke_interval=0.01, data_only=False)
+    versions = iter([6, 6, 7])
+    table = TableId.parse("sales$orders")
+    polled_by(waiting, lambda _: TableStatus(table, "/lake", next(versions)))
+    monkeypatch.setattr(waiting, "_seen_before", lambda _: {table: 6})
+    monkeypatch.setattr(waiting, "_made_upstream", lambda _: {table: 100})
+
+    found = waiting.execute({"ti": None})
+
+    assert (found["previous_version"], found["version"]) == (6, 7)
+
+
 def test_a_table_that_does_not_exist_is_called_that_once(capsys: pytest.CaptureFixture[str]) -> None:
     waiting = sensor(min_version=5, deferrable=False, timeout=0.2, poke_interval=0.05)
     status = TableStatus(TableId.parse("sales$orders"))

@@ -131,6 +131,19 @@ def test_a_version_that_an_upstream_task_committed_ends_a_wait_that_an_earlier_r
     assert awaited.previous == 4
 
 
+def test_a_version_that_was_committed_upstream_to_another_table_of_the_name_is_not_waited_for() -> None:
+    table = TableId.parse("sales$orders")
+    [awaited] = read_wanted([table], None, None, lambda: {table: 4}, lambda: {table: 100})
+    unreachable, before, after = (TableStatus(table, "/lake", version) for version in (0, 4, 5))
+
+    assert awaited.seen_at(TableStatus(table, "/lake", 100)) == awaited
+    assert not awaited.seen_at(before).condition.holds(before)
+    assert awaited.seen_at(after).condition.holds(after)
+    assert awaited.seen_at(after).result(after)["previous_version"] == 4
+    # Until the table is reached, whose version it is isn't known: the task polls again at any version.
+    assert awaited.seen_at(unreachable).after(unreachable) == VersionCondition()
+
+
 def test_versions_of_upstream_tasks_are_those_that_they_wrote() -> None:
     written = {"table": "a$b", "version": 3, "previous_version": 2, "outcome": "done"}
     mapped = [[{**written, "version": 5, "outcome": "skipped"}], None, "text", {"x": 1}]
