@@ -35,6 +35,7 @@ _REFUSALS = {
     r"LanceError\(Schema\)": "TABLE_SCHEMA_VALIDATION_ERROR",
     r"LanceError\(Arrow\)(?!: C Data interface)": "INVALID_INPUT",
     r"Encountered corrupt file": "INVALID_TABLE_STATE",
+    r"Not found: Fragment \d+ does not contain any data": "INVALID_TABLE_STATE",
     r"Encountered internal error": "INTERNAL",
     r"LanceError\(Index\)": "INTERNAL",
 }

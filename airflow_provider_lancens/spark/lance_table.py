@@ -977,7 +977,8 @@ class Table:
         Raises:
             TableNotFoundError: (4) the table isn't declared.
             TableVersionNotFoundError: (11) nothing was written to it yet.
-            InvalidInputError: (13) these are all columns of the table, or an index covers one of them.
+            InvalidInputError: (13) these are all columns of the table, or the only ones with values in some
+                fragments, or an index covers one of them.
             ConcurrentModificationError: (14) every attempt lost to a commit of another writer.
             ServiceUnavailableError: (17) the storage or the metastore failed; run it again.
             InvalidTableStateError: (19) a direct writer bypassed the metastore that decides the versions.

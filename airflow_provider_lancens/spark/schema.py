@@ -17,6 +17,7 @@ import pyarrow as pa
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.conditions import parse_expression
 from airflow_provider_lancens.identifiers import TableId
+from airflow_provider_lancens.namespace.dropped_columns import check_values_left
 from airflow_provider_lancens.spark.commit.schema_commits import SchemaCommits, SchemaStep
 from airflow_provider_lancens.spark.observed import observed
 from airflow_provider_lancens.spark.results import SchemaResult, elapsed
@@ -441,6 +442,7 @@ class _Drops:
             raise spec_errors.InvalidInputError(
                 f"table {table}: columns: {', '.join(present)} are all of its columns; drop the table instead"
             )
+        check_values_left(latest, present, table)
         why, paths = f"dropping {', '.join(present)}", [(name,) for name in present]
         dropped = check_indices(table, latest, paths, drop_indices=self.drop_indices, why=why)
         step = SchemaStep(f"drops {', '.join(present)}", lambda opened: opened.drop_columns(present))

@@ -23,6 +23,7 @@ from lance_namespace.errors import (
 from lance_namespace_urllib3_client import models
 
 from airflow_provider_lancens.conditions import parse_condition, parse_expression
+from airflow_provider_lancens.namespace.dropped_columns import check_values_left
 from airflow_provider_lancens.namespace.interface import redacted_responses
 from airflow_provider_lancens.namespace.interface.core import AnyRequest, NamespaceCore
 from airflow_provider_lancens.namespace.interface.open_dataset import (
@@ -554,11 +555,13 @@ class DataRequests(NamespaceCore):
 
         Raises:
             TableColumnNotFoundError: (12) a column doesn't exist.
+            InvalidInputError: (13) rows would be left without values.
             LanceNamespaceError: see `opened_to_commit`.
         """
         model = as_model(models.AlterTableDropColumnsRequest, request)
         with opened_to_commit(self, model) as dataset:
             check_columns(dataset, model.columns, model.id)
+            check_values_left(dataset, model.columns, "$".join(model.id or ()))
             dataset.drop_columns(model.columns)
             return models.AlterTableDropColumnsResponse(version=dataset.version)
 

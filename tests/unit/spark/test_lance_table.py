@@ -459,6 +459,15 @@ def test_columns_are_added_renamed_and_dropped_without_spark(orders: Table) -> N
     assert orders.to_arrow(columns=["twice"], filter="id = 3")["twice"].to_pylist() == [6]
 
 
+def test_the_last_columns_with_values_are_not_dropped(orders: Table) -> None:
+    orders.add_columns({"amount": "double"})
+    with pytest.raises(InvalidInputError, match="have values of id, day alone"):
+        orders.drop_columns(["id", "day"])
+
+    assert orders.drop_columns(["id"]).outcome == "done"
+    assert orders.count_rows() == 3
+
+
 def test_indices_are_listed_and_dropped_without_spark(orders: Table) -> None:
     orders.dataset().create_scalar_index("id", "BTREE")
 

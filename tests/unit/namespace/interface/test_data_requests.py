@@ -114,3 +114,12 @@ def test_rows_that_end_early_change_no_table(lake: Any) -> None:
     with pytest.raises(InvalidInputError, match="request_data: expected rows as an Arrow IPC stream"):
         lake.insert_into_table(TABLE, content[:-200])
     assert lake.count_table_rows(TABLE).count == 1
+
+
+def test_the_last_columns_with_values_are_not_dropped(lake: Any) -> None:
+    lake.create_table(TABLE, stream(pa.array(["a"])))
+    lance.dataset(namespace_client=lake, table_id=TABLE["id"]).add_columns(pa.schema([("late", pa.int64())]))
+
+    with pytest.raises(InvalidInputError, match="have values of n, name alone"):
+        lake.alter_table_drop_columns({**TABLE, "columns": ["n", "name"]})
+    assert lake.alter_table_drop_columns({**TABLE, "columns": ["n"]}).version == 3
