@@ -23,12 +23,24 @@ def new_versions(triggering_asset_events: Mapping[Any, Iterable[Any]]) -> dict[s
         table is new, was recreated, or the events don't say it. Empty if a person started the run.
     """
     records: dict[str, dict[str, Any]] = {}
-    for event in (event for events in triggering_asset_events.values() for event in events):
+    runs: dict[str, set[tuple[Any, Any]]] = {}
+    for event in _in_order(triggering_asset_events):
         found = record_of(getattr(event, "extra", None))
         if found is not None:
-            known = records.get(found["table"])
-            records[found["table"]] = found if known is None else merged(known, found)
+            table, known = found["table"], records.get(found["table"])
+            run = getattr(event, "source_dag_id", None), getattr(event, "source_run_id", None)
+            is_of_known_run = None not in run and run in runs.setdefault(table, set())
+            runs.setdefault(table, set()).add(run)
+            records[table] = found if known is None else merged(known, found, is_of_known_run=is_of_known_run)
     return records
+
+
+def _in_order(triggering_asset_events: Mapping[Any, Iterable[Any]]) -> list[Any]:
+    """Return each event once, in the order of their times; those of an alias are also those of its asset."""
+    events = list({id(event): event for each in triggering_asset_events.values() for event in each}.values())
+    if any(getattr(event, "timestamp", None) is None for event in events):
+        return events
+    return sorted(events, key=lambda event: event.timestamp)  # Airflow's database returns them in any order
 
 
 def record_of(extra: Any) -> dict[str, Any] | None:
@@ -45,10 +57,17 @@ def record_of(extra: Any) -> dict[str, Any] | None:
     return record
 
 
-def merged(known: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
-    """Merge two records of a table, in the order of their events."""
+def merged(known: dict[str, Any], found: dict[str, Any], *, is_of_known_run: bool = False) -> dict[str, Any]:
+    """Merge two records of a table, in the order of their events.
+
+    Args:
+        known: the record of the earlier events.
+        found: that of the next event.
+        is_of_known_run: whether its run has caused one of the earlier events, too: its tasks may end in
+            another order than they commit in, and don't create the table again.
+    """
     older, newer = sorted((known, found), key=lambda record: record["version"])
-    if newer is known and found["previous_version"] is None:
+    if newer is known and found["previous_version"] is None and not is_of_known_run:
         return found  # a smaller version that follows none: the table was created again
     if older["version"] == newer["version"]:  # a repeated event may not know what it follows
         known_previous = [one["previous_version"] for one in (older, newer)]

@@ -1,5 +1,6 @@
 """One record of new versions for a run that asset events have started."""
 
+from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
@@ -47,6 +48,31 @@ def test_a_table_that_was_created_again_starts_over() -> None:
         advance(7, 8, watched=True), advance(None, 1, watched=True), advance(1, 2, watched=True)
     )
     assert (found["previous_version"], found["version"]) == (None, 2)
+
+
+@pytest.mark.parametrize(("run_id", "expected"), [("monday", (None, 3)), ("tuesday", (None, 1))])
+def test_the_first_write_of_a_table_may_end_after_the_other_writes_of_its_run(
+    run_id: str, expected: tuple[None, int]
+) -> None:
+    events = [advance(1, 2), advance(2, 3), advance(None, 1)]
+    for event, its in zip(events, ("monday", "sunday", run_id), strict=True):
+        event.source_dag_id, event.source_run_id = "load", its
+
+    found = of_orders(*events)
+
+    assert (found["previous_version"], found["version"]) == expected
+
+
+def test_events_are_merged_once_each_in_the_order_of_their_times() -> None:
+    events = [advance(7, 8), advance(None, 1), advance(1, 2)]
+    for hour, event in enumerate(events):
+        event.timestamp = datetime(2026, 11, 1, hour, tzinfo=UTC)
+    by_alias = {ORDERS: events, "the alias of the first one": events[:1]}
+    reversed_by_the_database = {ORDERS: events[::-1]}
+
+    for triggering in (by_alias, reversed_by_the_database):
+        found = new_versions(triggering)["shop$orders"]
+        assert (found["previous_version"], found["version"]) == (None, 2)
 
 
 def test_a_table_that_was_created_again_and_has_a_greater_version_is_read_from_its_first_row() -> None:
