@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -68,15 +69,58 @@ class WritesOfTask:
     """Tables of skipped writes, after which others have committed."""
     counted: dict[str, CountedWrites] = field(default_factory=dict)
     keys: Counter[tuple[str, str]] = field(default_factory=Counter)
-    ranges: list[str] = field(default_factory=list)
+    ranges: list[tuple[str, int]] = field(default_factory=list)
+    """Each with the thread that is in its block."""
+    running: set[tuple[str, str]] = field(default_factory=set)
+    """The tables and keys of the writes that threads are making."""
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
     @classmethod
     def of(cls, context: Any) -> WritesOfTask:
         """Return the one of a task, which its context keeps."""
-        if _OF_TASK not in context:
-            context[_OF_TASK] = cls(tuple(context["task"].outlets))
-        found: WritesOfTask = context[_OF_TASK]
+        # By one call, since several threads may make the first one.
+        found: WritesOfTask = context.setdefault(_OF_TASK, cls(tuple(context["task"].outlets)))
         return found
+
+    def begin_range(self, name: str) -> None:
+        """Begin a block whose writes belong to a range of changes.
+
+        Raises:
+            AirflowFailException: another thread is in such a block, whose range the key of a write would have
+                or not, as it happens.
+        """
+        with self.lock:
+            thread = threading.get_ident()
+            if others := [one for one, owner in self.ranges if owner != thread]:
+                raise AirflowFailException(
+                    f"changes: another thread of this task is in a block of bookmark {others[0]!r}, so that "
+                    "it isn't known to which of the two a write belongs; begin one block after the other one"
+                )
+            self.ranges.append((name, thread))
+
+    @contextmanager
+    def writing(self, table: str, identify: Callable[[], str]) -> Iterator[str]:
+        """Provide the key of a write for the block that makes it.
+
+        Args:
+            table: the table's name.
+            identify: returns the key.
+
+        Raises:
+            AirflowFailException: another thread is making a write under it, for which this one would be taken.
+        """
+        with self.lock:
+            key = identify()
+            if (table, key) in self.running:
+                raise AirflowFailException(
+                    f"table {table}: another thread of this task is writing to it under the key {key!r}, for "
+                    "which this write would be taken; set the key of each write to what identifies its rows"
+                )
+            self.running.add((table, key))
+        try:
+            yield key
+        finally:
+            self.running.discard((table, key))
 
 
 class TaskWrites(Execution):
@@ -113,7 +157,7 @@ class TaskWrites(Execution):
 
     def begin_range(self, name: str) -> None:
         """See `Execution.begin_range`."""
-        self._task.ranges.append(name)
+        self._task.begin_range(name)
 
     def end_range(self) -> None:
         """See `Execution.end_range`."""
@@ -123,34 +167,42 @@ class TaskWrites(Execution):
         """See `Execution.write`: without a key, the task and the number of the write identify it.
 
         Raises:
-            AirflowFailException: a number no longer identifies the same rows.
+            AirflowFailException: a number no longer identifies the same rows, or another thread is making a
+                write under the same key.
         """
         from airflow_provider_lancens.operators._spark.result_log import log_result, written_again
         from airflow_provider_lancens.spark.options import WriteIdentity
         from airflow_provider_lancens.spark.write.write_context import WriteContext
 
         name, given = str(pending.table), pending.identity
-        counted, key, fingerprint = None, given.key, given.fingerprint
-        if key is None:
+        counted, fingerprint = None, given.fingerprint
+        if given.key is None:
             counted = self._task.counted.setdefault(name, CountedWrites(name))
             self._counted[name] = counted
-            key = counted.next_key(self._task_key(pending.digest))
-            fingerprint = counted.fingerprint(
-                fingerprint, self._task.read, pending.conditions, pending.digest
-            )
 
-        def begin(target: ResolvedTable, request: WriteRequest) -> WriteContext:
+        def identify() -> str:
             if counted is None:
-                return WriteContext.begin(target, request)
-            moved = key_of_moved_task(key, self._context, target)
-            return counted.begin(target, replace(request, identity=replace(request.identity, key=moved)))
+                return str(given.key)
+            return counted.next_key(self._task_key(pending.digest))
 
-        policy = existing_key_policy(given.on_existing_key, self._context)
-        execution_id = given.execution_id or self._execution_id(name, key)
-        result = pending.commit(WriteIdentity(key, fingerprint, policy, execution_id), begin)
-        if counted is not None:
-            counted.made += 1
-        self._task.keys[name, key] += 1
+        with self._task.writing(name, identify) as key:
+            if counted is not None:
+                fingerprint = counted.fingerprint(
+                    fingerprint, self._task.read, pending.conditions, pending.digest
+                )
+
+            def begin(target: ResolvedTable, request: WriteRequest) -> WriteContext:
+                if counted is None:
+                    return WriteContext.begin(target, request)
+                moved = key_of_moved_task(key, self._context, target)
+                return counted.begin(target, replace(request, identity=replace(request.identity, key=moved)))
+
+            policy = existing_key_policy(given.on_existing_key, self._context)
+            execution_id = given.execution_id or self._execution_id(name, key)
+            result = pending.commit(WriteIdentity(key, fingerprint, policy, execution_id), begin)
+            if counted is not None:
+                counted.made += 1
+            self._task.keys[name, key] += 1
         self.report(pending.table, result)
         log_result(self._hook.lance_conn_id, result, written_again(self._context["task"].task_id))
         return result
@@ -197,7 +249,7 @@ class TaskWrites(Execution):
                 raise
             key = default_key(self._context, item=item[-16:])
         # Other rows than those of a range that the same task read before, such as in an earlier execution.
-        return "/".join([key, *self._task.ranges])
+        return "/".join([key, *(name for name, _ in self._task.ranges)])
 
     def _execution_id(self, table: str, key: str) -> str:
         """Return what a write shares with the same call in other tries, and no other call of this try."""

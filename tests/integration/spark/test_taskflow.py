@@ -1,9 +1,12 @@
 """`lance_spark` in a task: pinned reads, and writes that are made once, in an existing session."""
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -224,6 +227,53 @@ def test_a_cleared_loop_writes_the_items_that_were_added_at_its_end(
     own(loop(tables[0], "ab", OF_ITEM[kind]), clears=1)
 
     assert files_of(own, tables[0]) == ["a", "b"]
+
+
+def test_threads_may_write_to_one_table_under_keys_of_their_own_alone(own: Try, tables: list[str]) -> None:
+    both = threading.Barrier(2)
+
+    def write(lake: LanceCatalog, span: tuple[int, int], key: str | None = None) -> str:
+        rows = lake.spark.range(*span)
+        both.wait()
+        given = {} if key is None else {"key": key}
+        try:
+            return lake.table(tables[0]).append(rows, **given).outcome
+        except AirflowFailException as error:
+            return str(error)
+
+    def at_once(keys: list[str | None]) -> Callable[[LanceCatalog], list[str]]:
+        def run(lake: LanceCatalog) -> list[str]:
+            with ThreadPoolExecutor(2) as pool:
+                return sorted(pool.map(partial(write, lake), [(0, 10), (10, 15)], keys))
+
+        return run
+
+    for run_id, keys in {"none": [None, None], "one": ["k", "k"]}.items():
+        done, refused = own(at_once(keys), run_id)
+        assert done == "done"
+        assert "another thread of this task is writing to it under the key" in refused
+    rows = own(lambda lake: lake.table(tables[0]).count_rows())
+    assert own(at_once(["a", "b"]), "two") == ["done", "done"]
+    assert own(lambda lake: lake.table(tables[0]).count_rows()) == rows + 15
+
+
+def test_threads_cannot_be_in_blocks_of_two_bookmarks_at_once(own: Try, tables: list[str]) -> None:
+    def write(lake: LanceCatalog) -> None:
+        def other() -> None:
+            with source.changes(bookmark="b"):
+                """Not begun."""
+
+        source = lake.table(tables[0])
+        with source.changes(bookmark="a"), ThreadPoolExecutor(1) as pool:
+            with pytest.raises(AirflowFailException, match="another thread of this task is in a block"):
+                pool.submit(other).result()
+            with source.changes(bookmark="c"):
+                lake.table(tables[1]).append(lake.spark.range(1))
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(other).result()
+
+    own(lambda lake: lake.table(tables[0]).append(lake.spark.range(3)))
+    own(write, "manual__2")
 
 
 def test_a_loop_whose_writes_have_keys_may_have_any_items(own: Try, tables: list[str]) -> None:
