@@ -5,6 +5,7 @@ Publishing commits the staged change as the table's next version, exactly once.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import re
@@ -30,7 +31,7 @@ from airflow_provider_lancens.namespace.storage.object_store import (
     detached_version_of,
     is_detached,
 )
-from airflow_provider_lancens.namespace.storage.version_tags import create_tag, file_of_tag
+from airflow_provider_lancens.namespace.storage.version_tags import create_tag, file_of_tag, temporary_tag
 from airflow_provider_lancens.namespace.storage.write_leases import leases_of
 from airflow_provider_lancens.spark.commit.append_overwrite import (
     AppendCommit,
@@ -47,6 +48,7 @@ from airflow_provider_lancens.spark.keys import (
     KeyedCommit,
     KeyedWrite,
     KeyLookup,
+    is_used,
     key_of,
     look_up,
 )
@@ -472,12 +474,35 @@ def _published(target: ResolvedTable, version: int) -> WriteResult:
 
 def _publish(lookup: KeyLookup, staged: StagedVersion, lease: WriteLease) -> CommitOutcome:
     target = lookup.target
-    _check_complete(target, staged)
-    committer = Committer(target, staged.write, staged.commit.counts, lease=lease)
-    outcome = committer.commit(StagedChange.of(target, staged), lookup.version)
+    with _keeping_files(lookup, staged):
+        _check_complete(target, staged)
+        committer = Committer(target, staged.write, staged.commit.counts, lease=lease)
+        outcome = committer.commit(StagedChange.of(target, staged), lookup.version)
     if staged.spec.replaces_all:
         target.update_catalog_columns(staged.schema)
     return outcome
+
+
+@contextlib.contextmanager
+def _keeping_files(lookup: KeyLookup, staged: StagedVersion) -> Iterator[None]:
+    """Keep its files from clean-ups for the duration of the block, if it was published before, and undone.
+
+    A clean-up removes the files of the version as which it was published with that version, however young
+    they are.
+
+    Raises:
+        ConcurrentModificationError: (14) a clean-up may be removing that version; the block isn't executed.
+    """
+    target, latest = lookup.target, lookup.latest
+    with contextlib.ExitStack() as kept:
+        if latest is not None and is_used(target, staged.key):
+            for version, transaction in transactions(latest, staged.spec.base):
+                if transaction is not None and _is_publication(staged, version, transaction):
+                    # If it was cleaned up meanwhile, its files are gone by now.
+                    with contextlib.suppress(spec_errors.TableVersionNotFoundError):
+                        kept.enter_context(temporary_tag(latest, target.dataset.manifests, version))
+                    break
+        yield
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,10 @@ from lance.dataset import Tags
 
 from airflow_provider_lancens.namespace.storage.table_files import TableFiles
 from airflow_provider_lancens.spark import WriteResult
+from airflow_provider_lancens.spark.commit.committer import Committer
 from airflow_provider_lancens.spark.commit.single_version_commit import SingleVersionCommit
 from airflow_provider_lancens.spark.keys import KeyAttempts
+from airflow_provider_lancens.spark.maintenance.clean_up import clean_up_versions
 from airflow_provider_lancens.spark.maintenance.orphans import remove_orphans
 from airflow_provider_lancens.spark.maintenance.restore import restore_version
 from airflow_provider_lancens.spark.publish import discard_version, publish_version
@@ -108,6 +110,28 @@ def test_the_files_of_a_publication_that_was_undone_stay_when_it_is_discarded(ta
     assert discard_version(table.spec, table.id, number_of(staged))
 
     assert table.ids(published.version) == [0, 1, 2, 3, 4]
+
+
+@on("hive")
+def test_a_clean_up_keeps_the_files_of_a_publication_that_was_undone_while_it_is_made_again(
+    table: Maintained, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table.write(rows(table.spark, 0, 3))
+    staged = number_of(stage(table, 3, 5, "day"))
+    publish_version(table.spec, table.id, staged)
+    restore_version(table.spec, table.id, version=1)
+    commit = Committer.commit
+
+    def commit_after_a_clean_up(*arguments: Any, **options: Any) -> Any:
+        clean_up_versions(table.spec, table.id, older_than=timedelta(0))
+        return commit(*arguments, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Committer, "commit", commit_after_a_clean_up)
+        publish_version(table.spec, table.id, staged)
+
+    assert table.ids() == [0, 1, 2, 3, 4]
+    assert not table.newest.tags.list()
 
 
 @on("hive")
