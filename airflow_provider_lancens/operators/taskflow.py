@@ -107,7 +107,7 @@ class WritesOfTask:
             identify: returns the key.
 
         Raises:
-            AirflowFailException: another thread is making a write under it, for which this one would be taken.
+            AirflowFailException: another thread makes a write under it, for which this one would be taken.
         """
         with self.lock:
             key = identify()
