@@ -36,7 +36,9 @@ ACTIONS: Mapping[str, Action] = {
     "append": Action(_write(range(3, 8)), list(range(8))),
     "upsert": Action(_write(range(1, 8), mode="upsert", on=["id"]), list(range(8))),
     "overwrite": Action(_write(range(5), mode="overwrite"), list(range(5))),
-    "delete": Action(lambda orders: delete_rows(orders.spec, orders.table, "id = 1", key=KEY), [0, 2]),
+    "delete": Action(
+        lambda orders: delete_rows(orders.spec, orders.table, "id = 1", key=KEY, execution_id="1"), [0, 2]
+    ),
     "compact": Action(
         lambda orders: compact_table(_no_spark, orders.spec, orders.table), [0, 1, 2], is_maintenance=True
     ),

@@ -88,7 +88,7 @@ def test_a_frozen_driver_commits_nothing_that_refers_to_removed_files(
         assert answer.get("code") == ErrorCode.CONCURRENT_MODIFICATION, answer
         assert "run it again" in answer["message"]
     retry = done.run(orders)
-    assert getattr(retry, "committed", True) != committed
+    assert retry.is_done != committed
     assert orders.ids == done.ids
     for _ in range(2):
         CLEAN_UPS[clean_up](orders.spec, orders.table)
