@@ -204,10 +204,16 @@ class FrameRows:
 
     def digest(self, table: pa.Schema) -> str:
         """Return the digest of the rows, as a write into a table with these columns has it."""
-        frame = self._fitting({field.name: field for field in table})
-        with in_bounded_batches(frame, digest_task) as (bounded, run):
+        with in_bounded_batches(self._fitting(self._targets_in(table)), digest_task) as (bounded, run):
             digested = bounded.mapInArrow(run, DIGESTED_COLUMNS).collect()
         return combined_digest(row["digest"] for row in digested)
+
+    def _targets_in(self, table: pa.Schema) -> dict[str, pa.Field]:
+        """Return the columns of a table by those of the rows that a write puts into them."""
+        exact = {field.name: field for field in table}
+        others = {} if self.match_case else {field.name.lower(): field for field in table}
+        found = {name: exact.get(name, others.get(name.lower())) for name in self.frame.columns}
+        return {name: field for name, field in found.items() if field is not None}
 
     def _fitting(self, targets: Mapping[str, pa.Field]) -> DataFrame:
         """Return the rows with dates as timestamps, where the table has these."""

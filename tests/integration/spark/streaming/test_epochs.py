@@ -145,6 +145,23 @@ def test_new_columns_are_merged(stream: Stream) -> None:
 
 
 @only_managed
+def test_an_epoch_is_found_whose_dates_are_times_in_a_column_of_other_case(stream: Stream) -> None:
+    stream.sink = "foreach_batch"
+    first, others = (
+        stream.frame().selectExpr("id", f"cast(date_from_unix_date(cast(amount as int)) as {kind}) AS {name}")
+        for kind, name in (("timestamp", "seen"), ("date", "Seen"))
+    )
+    stream.add((1, 1.0))
+    stream.run(first)
+    stream.add((2, 2.0))
+    stream.run(others, schema_mode="merge")
+    stream.forget(after=0)
+    stream.run(others, schema_mode="merge")
+
+    assert ([number for number, _ in stream.rows()], version(stream)) == ([1, 2], 2)
+
+
+@only_managed
 def test_two_queries_have_keys_of_their_own(stream: Stream) -> None:
     stream.add((1, 1.0))
     stream.run()
