@@ -18,6 +18,13 @@ from airflow_provider_lancens.spark.streaming.appended_stream import StreamOffse
 class LimitedStreamReader(LanceStreamReader, SupportsTriggerAvailableNow):
     """Stream reader that limits the rows of a micro-batch."""
 
+    def initialOffset(self) -> dict[str, Any]:
+        """Return where a query without a checkpoint starts: perhaps at a version that was made just now."""
+        start = super().initialOffset()
+        if self._last is not None:
+            self._last = max(self._last, StreamOffset.parse(start).version)
+        return start
+
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """Return the end of the micro-batch that starts here."""
         max_rows = limit.max_rows if isinstance(limit, ReadMaxRows) else None

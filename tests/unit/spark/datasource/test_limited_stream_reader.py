@@ -1,0 +1,48 @@
+"""A stream that ends with the rows that are available when it begins."""
+# ruff: noqa: E402 an older PySpark is sorted out before what it can't import
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from tests.pyspark_versions import need_data_sources
+
+need_data_sources()
+limits = pytest.importorskip("pyspark.sql.streaming.datasource", reason="PySpark 4.2 limits a stream")
+
+from pyspark.sql.types import StructType
+
+from airflow_provider_lancens import Table, connect
+from airflow_provider_lancens.spark import NamespaceSpec, lance_data_source
+
+ROWS = pa.table({"n": [1, 2]})
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Table:
+    made = connect("dir", {"root": str(tmp_path)}).declare_table("t")
+    made.append(ROWS)
+    return made
+
+
+def versions_read(reader: Any, start: dict[str, Any], end: dict[str, Any]) -> list[int]:
+    return [part.version for one in reader.partitions(start, end) for part in one.value[1]]
+
+
+@pytest.mark.parametrize(("options", "read"), [({}, [2]), ({"after_version": "0"}, [1])], ids=str)
+def test_a_version_that_is_made_while_the_query_begins_fails_nothing(
+    table: Table, tmp_path: Path, options: dict[str, str], read: list[int]
+) -> None:
+    source = lance_data_source(NamespaceSpec("dir", {"root": str(tmp_path)}))
+    reader: Any = source({"table": "t", **options}).streamReader(StructType().add("n", "long"))
+
+    reader.prepareForTriggerAvailableNow()
+    table.append(ROWS)
+    start = reader.initialOffset()
+    table.append(ROWS)
+    end = reader.latestOffset(start, limits.ReadAllAvailable())
+
+    assert versions_read(reader, start, end) == read
+    assert reader.latestOffset(end, limits.ReadAllAvailable()) == end
