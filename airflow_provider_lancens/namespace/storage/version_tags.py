@@ -17,7 +17,7 @@ from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.locations import join
 from airflow_provider_lancens.namespace.storage import purge
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
-from airflow_provider_lancens.namespace.storage.object_store import BRANCHES, TAGS, VERSIONS
+from airflow_provider_lancens.namespace.storage.object_store import BRANCHES, TAGS, VERSIONS, is_detached
 from airflow_provider_lancens.namespace.storage.storage_errors import (
     is_invalid_name,
     is_refused_bulk_delete,
@@ -140,8 +140,10 @@ def create_tag(dataset: LanceDataset, files: Manifests, tag: str, version: Refer
 
     Raises:
         TableVersionNotFoundError: (11) there is no such version; the tag wasn't created.
+        InvalidInputError: (13) the version is staged, which Lance would tag.
         ConcurrentModificationError: (14) a clean-up may be removing it; the tag wasn't created.
     """
+    _check_not_staged(files, version)
     path = file_of_tag(tag)
 
     def attempt() -> bool | None:
@@ -166,6 +168,14 @@ def create_tag(dataset: LanceDataset, files: Manifests, tag: str, version: Refer
             delete_tag(dataset, tag)
             raise
     return True
+
+
+def _check_not_staged(files: Manifests, version: Reference) -> None:
+    if isinstance(version, int) and is_detached(version):
+        raise spec_errors.InvalidInputError(
+            f"{files.location}: version {version} is staged, so no tag keeps it; publish it first, and tag "
+            "the version that it was published as"
+        )
 
 
 def create_branch(dataset: LanceDataset, files: Manifests, name: str, parent: Reference) -> bool:

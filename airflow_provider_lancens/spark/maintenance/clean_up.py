@@ -37,6 +37,7 @@ from airflow_provider_lancens.spark.maintenance.cloned_files import ClonedFiles
 from airflow_provider_lancens.spark.maintenance.maintenance_options import (
     DEFAULT_AGE,
     Thresholds,
+    time_before,
 )
 from airflow_provider_lancens.spark.maintenance.orphans import PendingCommitFiles
 from airflow_provider_lancens.spark.maintenance.table_state import (
@@ -63,6 +64,8 @@ _BATCH = 1000
 """Files that S3 removes by one request."""
 _ALL = 2**31
 _MANIFEST = "manifest"
+_LONGEST_AGE = timedelta(days=100 * 365)
+"""Lance counts an age in microseconds, which `timedelta.max` has too many of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,14 +134,15 @@ def remove_versions(
 
 def _limits(retention: Retention, removable: Iterable[int]) -> dict[str, Any]:
     """Return the limits, as Lance takes them, of a removal of some versions."""
+    older_than = min(retention.older_than, _LONGEST_AGE)
     if versions := list(removable):
         return {
-            "older_than": retention.older_than,
+            "older_than": older_than,
             "retain_versions": retention.keep_versions,
             "versions": versions,
         }
     # Files to which no version refers remain to be removed.
-    return {"older_than": retention.older_than, "retain_versions": _ALL}
+    return {"older_than": older_than, "retain_versions": _ALL}
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,7 +334,9 @@ def clean_up_versions(
                     keep_versions += 1  # keep the previously newest version for its readers
                 # Settles which keys were committed by the versions that may be removed.
                 expired_keys = maintain_keys(
-                    opened.target, opened.dataset, None if keys_older_than is None else now - keys_older_than
+                    opened.target,
+                    opened.dataset,
+                    None if keys_older_than is None else time_before(now, keys_older_than),
                 )
             bookmarks = _expire_bookmarks(opened, now, dry_run)
             tagged = _tagged(opened, bookmarks)

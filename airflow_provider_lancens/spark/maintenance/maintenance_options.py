@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, get_args
 
 from airflow_provider_lancens.spark.options import check_positive
@@ -152,6 +152,11 @@ def check_age(name: str, value: object) -> None:
     """
     if not isinstance(value, timedelta) or value < timedelta(0):
         raise ValueError(f"{name}: expected a timedelta of at least 0, got {value!r}")
+
+
+def time_before(now: datetime, age: timedelta) -> datetime:
+    """Return the time at which what has a certain age now began; the earliest time for an age beyond it."""
+    return now - min(age, now - datetime.min.replace(tzinfo=UTC))
 
 
 def check_share(name: str, value: object) -> None:

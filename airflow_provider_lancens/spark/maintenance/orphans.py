@@ -38,7 +38,7 @@ from airflow_provider_lancens.spark.commit.lease_revocation import pending_revoc
 from airflow_provider_lancens.spark.commit.write_lease import REVOKED, acquire_lease, stray_heartbeats
 from airflow_provider_lancens.spark.keys import FOLDERS as KEY_FOLDERS
 from airflow_provider_lancens.spark.maintenance.cloned_files import ClonedFiles
-from airflow_provider_lancens.spark.maintenance.maintenance_options import DEFAULT_ORPHAN_AGE
+from airflow_provider_lancens.spark.maintenance.maintenance_options import DEFAULT_ORPHAN_AGE, time_before
 from airflow_provider_lancens.spark.observed import observed
 from airflow_provider_lancens.spark.publish import (
     StagedVersion,
@@ -90,7 +90,8 @@ def remove_orphans(
         resolved_table(namespace, table) as target,
         acquire_lease(target.dataset).kept_alive(end=True) as now,
     ):
-        result = _Search(target, now.files, now.began() - older_than, started).remove(dry_run=dry_run)
+        threshold = time_before(now.began(), older_than)
+        result = _Search(target, now.files, threshold, started).remove(dry_run=dry_run)
     action = "would be removed" if dry_run else "removed"
     found = f"{counted(result.files, 'file')}, {size_of(result.bytes)}" if result.files else "no files"
     _log.info("table %s: %s %s", result.table, found, action)

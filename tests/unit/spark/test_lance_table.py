@@ -365,6 +365,22 @@ def test_a_tag_protects_a_version_until_it_is_deleted(orders: Table) -> None:
         orders.delete_tag("first")
 
 
+def test_a_staged_version_is_not_tagged(orders: Table) -> None:
+    staged = orders.append(pa.table({"id": [4], "day": ["2026-11-04"]}), stage=True, key="day")
+    before = orders.tags()
+
+    for table in (orders, orders.at(staged.staged_version)):
+        with pytest.raises(InvalidInputError, match="is staged, so no tag keeps it; publish it first"):
+            table.tag("checked", staged.staged_version)
+    assert orders.tags() == before
+
+
+def test_ages_may_reach_back_before_all_times(orders: Table) -> None:
+    ever = timedelta.max
+    assert orders.expire_versions(older_than=ever, keys_older_than=ever).outcome == "unchanged"
+    assert orders.remove_orphans(older_than=ever).outcome == "unchanged"
+
+
 def test_a_bookmark_moves_forward_unless_it_may_go_back(orders: Table) -> None:
     orders.at(2).move_bookmark("billing", expires_after=timedelta(days=3))
 
