@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import takewhile
@@ -207,7 +207,7 @@ def _at_time(target: ResolvedTable, as_of: datetime) -> int:
     # A copy of a table may have its versions in another order: none after a later one counts.
     found = [version for version, _ in takewhile(lambda known: known[1] < limit, times)]
     if found:
-        _check_followed(target, found[-1], {*stored, newest}, as_of)
+        _check_followed(target, found[-1], [version for version, _ in times], as_of)
         return found[-1]
     first, stored_at = times[0] if times else (newest, datetime.now(UTC))
     raise spec_errors.TableVersionNotFoundError(
@@ -216,7 +216,7 @@ def _at_time(target: ResolvedTable, as_of: datetime) -> int:
     )
 
 
-def _check_followed(target: ResolvedTable, version: int, known: Collection[int], as_of: datetime) -> None:
+def _check_followed(target: ResolvedTable, version: int, kept: Iterable[int], as_of: datetime) -> None:
     """Check that a version was the newest until a later time: that the next version is kept, if there is one.
 
     A clean-up keeps older versions that are tagged, and the time of a version that it has removed is lost.
@@ -224,7 +224,7 @@ def _check_followed(target: ResolvedTable, version: int, known: Collection[int],
     Raises:
         TableVersionNotFoundError: (11) the next version was cleaned up.
     """
-    following = min((one for one in known if one > version), default=version + 1)
+    following = min((one for one in kept if one > version), default=version + 1)
     if following > version + 1:
         raise spec_errors.TableVersionNotFoundError(
             f"table {target.id}: of its versions around as_of={as_of.isoformat()}, {version} and {following} "
