@@ -309,8 +309,12 @@ class Metastore(Protocol):
     def rename_table(self, table: TableId, to: TableId) -> None:
         """Rename a catalog table, also into another namespace where the server supports that."""
 
-    def drop_table(self, table: TableId) -> None:
+    def drop_table(self, table: CatalogTable) -> None:
         """Drop a catalog table without deleting files.
+
+        Args:
+            table: the table as it was read: after a lost reply, another one of its name is no reason to drop
+                it again.
 
         Raises:
             TableNotFoundError: (4) it doesn't exist.
@@ -333,6 +337,18 @@ def table_matches(found: CatalogTable, wanted: CatalogTable) -> bool:
     """Whether a catalog table has everything that was requested, so that its creation took effect."""
     same_place = normalize(found.location or "") == normalize(wanted.location or "")
     return same_place and contains(found.parameters, wanted.parameters)
+
+
+def is_dropped(table: CatalogTable, found: CatalogTable | None) -> bool:
+    """Whether a catalog table is gone, also if another one of its name has been created since.
+
+    Args:
+        table: the table as it was read before.
+        found: the one of its name now.
+    """
+    if found is None or found.created != table.created:
+        return True
+    return normalize(found.location or "") != normalize(table.location or "")
 
 
 def contains(parameters: Mapping[str, str], wanted: Mapping[str, str]) -> bool:

@@ -46,6 +46,7 @@ from airflow_provider_lancens.namespace.metastore_protocol import (
     TableUpdate,
     change_applied,
     contains,
+    is_dropped,
     table_matches,
 )
 
@@ -283,10 +284,10 @@ class GlueMetastore:
             "not moved"
         )
 
-    def drop_table(self, table: TableId) -> None:
+    def drop_table(self, table: CatalogTable) -> None:
         """Drop a catalog table; Glue deletes no files."""
-        call = GlueCall("delete_table", _address(table), f"drop table {table}", TABLE_ERRORS)
-        self._api.change(call, lambda: self._find_table(table) is None)
+        call = GlueCall("delete_table", _address(table.id), f"drop table {table.id}", TABLE_ERRORS)
+        self._api.change(call, lambda: is_dropped(table, self._find_table(table.id)))
 
     def drop_tables(
         self, namespace: NamespaceId, names: Collection[str]

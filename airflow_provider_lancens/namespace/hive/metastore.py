@@ -47,6 +47,7 @@ from airflow_provider_lancens.namespace.metastore_protocol import (
     TableLocation,
     TableUpdate,
     change_applied,
+    is_dropped,
     table_matches,
 )
 
@@ -350,15 +351,18 @@ class HiveMetastore:
 
         self._api.change(ALTER_ERRORS, f"rename table {table} to {to}", rename, took_effect)
 
-    def drop_table(self, table: TableId) -> None:
+    def drop_table(self, table: CatalogTable) -> None:
         """Drop a catalog table with ``deleteData=false``."""
+        self._drop_table(table.id, took_effect=lambda: is_dropped(table, self._find_table(table.id)))
 
+    def _drop_by_name(self, table: TableId) -> None:
+        self._drop_table(table, took_effect=lambda: self._find_table(table) is None)
+
+    def _drop_table(self, table: TableId, took_effect: Callable[[], bool]) -> None:
         def drop(connection: Connection) -> None:
             connection.client.drop_table(connection.dialect.database(table.namespace), table.name, False)
 
-        self._api.change(
-            TABLE_ERRORS, f"drop table {table}", drop, took_effect=lambda: self._find_table(table) is None
-        )
+        self._api.change(TABLE_ERRORS, f"drop table {table}", drop, took_effect)
 
     def drop_tables(
         self, namespace: NamespaceId, names: Collection[str]
@@ -368,7 +372,7 @@ class HiveMetastore:
         wanted = list(names)
         for index, name in enumerate(wanted):
             try:
-                self.drop_table(namespace.table(name))
+                self._drop_by_name(namespace.table(name))
             except TableNotFoundError:
                 continue
             except ServiceUnavailableError as error:

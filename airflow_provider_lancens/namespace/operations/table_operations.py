@@ -387,7 +387,7 @@ class TableOperations:
         try:
             now = self.metastore.get_table(catalog_table.id)
             if normalize(now.location or "") == normalize(catalog_table.location or ""):
-                self.metastore.drop_table(catalog_table.id)
+                self.metastore.drop_table(now)
         except spec_errors.TableNotFoundError:
             log.info("Table %s: another client has dropped it meanwhile", catalog_table.id)
 
@@ -475,7 +475,7 @@ class TableOperations:
 
     def _drop_catalog_table(self, catalog_table: CatalogTable) -> None:
         self._finish_last_commit(catalog_table)
-        self.metastore.drop_table(catalog_table.id)
+        self.metastore.drop_table(catalog_table)
 
     def _replaceable(self, table: TableId, location: str) -> CatalogTable | None:
         """Return the catalog table that a registration replaces; None if there is none.

@@ -17,6 +17,7 @@ from lance_namespace.errors import (
 from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace import Hive2Namespace
+from airflow_provider_lancens.namespace.hive.metastore import HiveMetastore
 from airflow_provider_lancens.namespace.metastore_protocol import Expectation, ParameterChange
 from tests.integration.hive.raw import names_in, raw_table
 from tests.servers.proxy import Proxy
@@ -83,6 +84,34 @@ def test_a_table_is_dropped_once(
     assert names_in(server.uri, db) == []
     with pytest.raises(TableNotFoundError):
         getattr(proxied, operation)({"id": [db, "t"]})
+
+
+@pytest.mark.parametrize("operation", ["deregister_table", "drop_table"])
+def test_a_table_that_is_declared_again_before_a_lost_drop_is_verified_stays(
+    proxied: Hive2Namespace,
+    namespace: Hive2Namespace,
+    server: MetastoreServer,
+    db: str,
+    proxy: Proxy,
+    monkeypatch: pytest.MonkeyPatch,
+    operation: str,
+) -> None:
+    proxied.declare_table({"id": [db, "t"]})
+    find = HiveMetastore._find_table
+
+    def declared_again(metastore: HiveMetastore, table: TableId) -> Any:
+        if not declared:
+            declared.append(namespace.declare_table({"id": [db, "t"]}).location)
+        return find(metastore, table)
+
+    declared: list[Any] = []
+    monkeypatch.setattr(HiveMetastore, "_find_table", declared_again)
+    proxy.lose_reply(DROP)
+
+    getattr(proxied, operation)({"id": [db, "t"]})
+
+    assert names_in(server.uri, db) == ["t"]
+    assert namespace.describe_table({"id": [db, "t"]}).location == declared[0]
 
 
 def test_a_table_is_renamed_once(

@@ -132,10 +132,10 @@ class MemoryMetastore:
         self._called("get_table")
         return self._found(table)
 
-    def drop_table(self, table: TableId) -> None:
+    def drop_table(self, table: CatalogTable) -> None:
         self._called("drop_table")
         with self.lock:
-            del self.tables[table]
+            del self.tables[table.id]
 
     def update_table(
         self, table: TableId, decide: Callable[[CatalogTable], ParameterChange | None]
