@@ -42,8 +42,9 @@ def test_a_table_is_created_and_dropped_despite_lost_replies(
     with glue.faults.on("CreateTable", fault):
         catalog.create_table(table)
     assert catalog.get_table(table.id) == table
+    read = catalog.get_table(table.id)
     with glue.faults.on("DeleteTable", fault):
-        catalog.drop_table(table.id)
+        catalog.drop_table(read)
     with pytest.raises(TableNotFoundError):
         catalog.get_table(table.id)
 
@@ -74,9 +75,9 @@ def test_an_existing_equal_table_is_refused_if_no_reply_was_lost(
 ) -> None:
     with pytest.raises(TableAlreadyExistsError):
         catalog.create_table(table)
-    catalog.drop_table(table.id)
+    catalog.drop_table(table)
     with pytest.raises(TableNotFoundError):
-        catalog.drop_table(table.id)
+        catalog.drop_table(table)
 
 
 def test_the_catalog_is_read_back_if_every_reply_is_lost(
