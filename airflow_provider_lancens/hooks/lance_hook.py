@@ -226,12 +226,6 @@ class LanceHook(BaseHook):
         """
         if self._namespace is None:
             self._namespace = self._new_namespace(self.namespace_properties())
-            from airflow_provider_lancens.hooks import metrics
-
-            if metrics.is_on():
-                from airflow_provider_lancens.spark.observed import observe
-
-                observe(self._namespace, metrics.observer(self.lance_conn_id))
         return self._namespace
 
     def catalog(self, *, spark: Any = None, execution: Execution | None = None) -> LanceCatalog:
@@ -351,6 +345,7 @@ class LanceHook(BaseHook):
     def _new_namespace(self, properties: dict[str, str]) -> MetastoreNamespace:
         import lance_namespace
 
+        from airflow_provider_lancens.hooks import metrics
         from airflow_provider_lancens.redaction import redact, shareable_cause
 
         try:
@@ -361,6 +356,10 @@ class LanceHook(BaseHook):
             raise AirflowFailException(f"connection {self.lance_conn_id!r}: {message}") from shareable_cause(
                 error
             )
+        if metrics.is_on():
+            from airflow_provider_lancens.spark.observed import observe
+
+            observe(namespace, metrics.observer(self.lance_conn_id))
         return cast("MetastoreNamespace", namespace)
 
     def _some_namespaces(self) -> str:

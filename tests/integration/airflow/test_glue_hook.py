@@ -9,8 +9,10 @@ import pytest
 from lance_namespace import DeclareTableRequest
 from lance_namespace.errors import InvalidInputError
 
+from airflow_provider_lancens.hooks import metrics
 from airflow_provider_lancens.hooks.glue import LanceGlueHook
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
+from airflow_provider_lancens.spark.observed import Failed, notify
 from tests.servers.glue_double import REGION, GlueDouble
 from tests.servers.glue_faults import DENIED
 
@@ -104,6 +106,22 @@ def test_expired_credentials_are_renewed_and_the_namespace_is_reopened(
     assert second is not first
     second.list_namespaces({"id": []})
     assert glue.requests[-1].headers["X_AMZ_SECURITY_TOKEN"] != token
+
+
+def test_a_namespace_whose_credentials_are_renewed_reports_metrics(
+    assumed_role: str, glue: GlueDouble, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    observed: list[str] = []
+    monkeypatch.setattr(metrics, "is_on", lambda: True)
+    monkeypatch.setattr(metrics, "observer", lambda conn_id: lambda event: observed.append(conn_id))
+    hook = LanceHook.for_connection(assumed_role)
+    assert isinstance(hook, LanceGlueHook)
+
+    notify(hook.get_conn(), Failed("db$t", "append"))
+    hook._session.get_credentials()._expiry_time = datetime.now(UTC) + timedelta(minutes=1)
+    notify(hook.get_conn(), Failed("db$t", "append"))
+
+    assert observed == [assumed_role, assumed_role]
 
 
 def test_a_role_that_cannot_be_assumed_is_reported_with_the_connection(
