@@ -147,7 +147,7 @@ def versions_of_earlier_run(xcom: Any) -> dict[TableId, int]:
     """Return the versions, by table, in the XCom of the same task from an earlier run."""
     if not isinstance(xcom, Mapping):
         return {}
-    results = [xcom] if "table" in xcom else list(xcom.values())
+    results = [xcom] if isinstance(xcom.get("table"), str) else list(xcom.values())  # by name, also "table"
     return {
         parse_result_table(result["table"]): result["version"]
         for result in results

@@ -96,6 +96,10 @@ def test_the_last_seen_version_is_not_read_if_a_bound_is_given() -> None:
             {"a$b": {"table": "a$b", "version": 3}, "a$c": {"table": "a$c", "version": 4}},
             {"a$b": 3, "a$c": 4},
         ),
+        (
+            {"table": {"table": "table", "version": 3}, "b": {"table": "b", "version": 4}},
+            {"table": 3, "b": 4},
+        ),
         ("something else", {}),
         ({"other": 1}, {}),
     ],
