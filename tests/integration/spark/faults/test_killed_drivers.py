@@ -17,10 +17,12 @@ from tests.support.writes import write_table
 
 pytestmark = pytest.mark.slow
 
-EVERYDAY = {
-    (HIVE_MANAGED, "when-its-manifest-is-recorded", "append"),
-}
+OF_THE_TASK = {"key": "january", "execution_id": "1"}
+"""Identifies each try of the write."""
+EVERYDAY = (HIVE_MANAGED, "when-its-manifest-is-recorded", "append")
 """In the middle of a commit; in `test_frozen_drivers` a driver stops for good at each step."""
+THOROUGH = (DIR, "before-its-key-is-confirmed", "save")
+"""After the commit."""
 
 
 def deaths() -> list[Any]:
@@ -29,8 +31,8 @@ def deaths() -> list[Any]:
 
 
 def marks_of(death: tuple[str, str, str]) -> Iterator[pytest.MarkDecorator]:
-    if death not in EVERYDAY:
-        yield pytest.mark.long
+    if death != EVERYDAY:
+        yield pytest.mark.thorough if death == THOROUGH else pytest.mark.long
     if death[2] == "save":
         yield has_data_sources
 
@@ -47,13 +49,13 @@ def test_the_retry_of_a_killed_driver_leaves_exact_rows_and_a_clean_up_removes_i
     write_table(spark.range(3), spec, table)
     with running_driver() as driver:
         assert driver.answer() == {"ready": True}
-        driver.start_writing(spec, table, (3, 8), key="january", way=way, step=step)
+        driver.start_writing(spec, table, (3, 8), way=way, step=step, **OF_THE_TASK)
         driver.arrive()
         driver.kill()
     committed = STEPS[step].committed
     assert ids() == list(range(8 if committed else 3))
 
-    retry = WAYS[way](spark, spec, table, (3, 8), gate=None, key="january")
+    retry = WAYS[way](spark, spec, table, (3, 8), gate=None, **OF_THE_TASK)
     following = write_table(spark.range(8, 9), spec, table)
     clean_up(spec, table)
 

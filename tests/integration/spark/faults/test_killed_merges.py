@@ -17,13 +17,17 @@ from tests.support.reads import read_table
 from tests.support.writes import write_table
 
 # Each change runs test_killed_drivers.
-pytestmark = [pytest.mark.slow, pytest.mark.long]
+OF_THE_TASK: dict[str, Any] = {"key": "january", "execution_id": "1", "schema_mode": "merge"}
+"""Arguments of each try of the write."""
+
+pytestmark = pytest.mark.slow
 
 
 def deaths() -> Iterator[Any]:
     for kind in (HIVE_MANAGED, DIR):
         for way in ("append", "copy", "save"):
-            yield pytest.param(kind, way, marks=[has_data_sources] if way == "save" else [])
+            tier = pytest.mark.thorough if (kind, way) == (DIR, "append") else pytest.mark.long
+            yield pytest.param(kind, way, marks=[tier, has_data_sources] if way == "save" else tier)
 
 
 @pytest.mark.parametrize(("kind", "way"), [*deaths()])
@@ -33,15 +37,12 @@ def test_the_retry_finds_the_columns_and_writes_the_rows_once(
     write_table(spark.sql("SELECT 'b' AS name"), spec, table)
     with running_driver() as driver:
         assert driver.answer() == {"ready": True}
-        driver.start_writing(
-            spec, table, (3, 5), key="january", way=way, step=BEFORE_THE_COMMIT, schema_mode="merge"
-        )
+        driver.start_writing(spec, table, (3, 5), way=way, step=BEFORE_THE_COMMIT, **OF_THE_TASK)
         driver.arrive()
         driver.kill()
     interrupted = read_table(spark, spec, table).collect()
 
-    how: dict[str, Any] = {"key": "january", "schema_mode": "merge"}
-    results = [WAYS[way](spark, spec, table, (3, 5), gate=None, **how) for _ in range(2)]
+    results = [WAYS[way](spark, spec, table, (3, 5), gate=None, **OF_THE_TASK) for _ in range(2)]
     clean_up(spec, table)
 
     assert [tuple(row) for row in interrupted] == [("b", None)]

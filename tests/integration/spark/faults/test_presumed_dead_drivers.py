@@ -32,6 +32,7 @@ from tests.support.clean_ups import CLEAN_UPS
 EVERYDAY = {
     (HIVE_MANAGED, "append", AFTER_THE_LEASE_CHECK, "orphans"),
     (DIR, "append", "when-its-staged-manifest-is-read", "versions"),
+    (DIR, "append", "before-its-key-is-confirmed", "versions"),
     (DIR, "compact", AFTER_THE_LEASE_CHECK, "orphans"),
     (GLUE_MANAGED, "upsert", AFTER_THE_LEASE_CHECK, "orphans"),
     (GLUE_STORAGE, "append", AFTER_THE_LEASE_CHECK, "versions"),
