@@ -45,19 +45,25 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def check_tag(tag: str) -> str:
-    """Return the tag name if it is valid.
+def check_tag(tag: str | int) -> str:
+    """Return the tag name if it is valid; digits may have been rendered as a number.
 
     Raises:
-        AirflowFailException: Lance doesn't allow the name.
+        AirflowFailException: Lance doesn't allow the name, or it isn't text.
     """
-    dotted = ".." in tag or tag != tag.strip(".")
-    if not tag or tag == "None" or dotted or _NOT_IN_A_TAG.search(tag) or len(tag) > _LONGEST_TAG:
+    name = str(tag) if isinstance(tag, int) and not isinstance(tag, bool) else tag
+    if not isinstance(name, str) or not _is_tag(name):
         raise AirflowFailException(
             f"tag={tag!r}: is not a valid tag name; allowed: up to {_LONGEST_TAG} letters, digits, "
             "'-', '_' and single dots inside"
         )
-    return tag
+    return name
+
+
+def _is_tag(name: str) -> bool:
+    dotted = ".." in name or name != name.strip(".")
+    is_short = 0 < len(name) <= _LONGEST_TAG
+    return is_short and name != "None" and not dotted and _NOT_IN_A_TAG.search(name) is None
 
 
 def pin(hook: LanceHook, table: TableId, version: int, tag: str) -> None:

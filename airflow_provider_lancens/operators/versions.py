@@ -126,8 +126,8 @@ class LanceTagOperator(LanceOperator):
         tag = check_tag(self.tag)
         with self.opened(context) as lake:
             lake.table(table).move_bookmark(tag, version, expires_after=self.expires_after, allow_older=True)
-        self.log.info("Version %d of table %s is tagged as %s", version, table, self.tag)
-        return {**table_result(table, "tag", "done"), "version": version, "tag": self.tag}
+        self.log.info("Version %d of table %s is tagged as %s", version, table, tag)
+        return {**table_result(table, "tag", "done"), "version": version, "tag": tag}
 
 
 class LanceDeleteTagOperator(LanceOperator):
@@ -175,7 +175,7 @@ class LanceDeleteTagOperator(LanceOperator):
         else:
             self.accept_missing(f"tag {tag!r} of table {str(table)!r}", self.if_missing, context)
         result = table_result(table, "delete_tag", "done" if deleted else "unchanged")
-        return {**result, "tag": self.tag}
+        return {**result, "tag": tag}
 
 
 def needed_version(argument: str, value: Any) -> int:

@@ -1,5 +1,7 @@
 """Valid tag names, and those made from a task's ids."""
 
+from typing import Any
+
 import pytest
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
@@ -20,4 +22,14 @@ def test_tag_names_are_limited_in_length_and_unique() -> None:
 @pytest.mark.parametrize("tag", ["", "None", "a:b", "a b", "a/b", "a..b", ".a", "x" * 201])
 def test_a_tag_name_that_lance_does_not_accept_is_refused(tag: str) -> None:
     with pytest.raises(AirflowFailException, match="is not a valid tag name; allowed: up to 200"):
+        check_tag(tag)
+
+
+def test_a_tag_of_digits_may_have_been_rendered_as_a_number() -> None:
+    assert check_tag(20261101) == "20261101"
+
+
+@pytest.mark.parametrize("tag", [None, True, 2026.1, ["a"], {"tag": "a"}])
+def test_what_is_no_text_is_no_tag(tag: Any) -> None:
+    with pytest.raises(AirflowFailException, match="is not a valid tag name"):
         check_tag(tag)
