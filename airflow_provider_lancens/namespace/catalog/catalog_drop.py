@@ -14,8 +14,12 @@ from dataclasses import dataclass, replace
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
-from airflow_provider_lancens.namespace.catalog.catalog_listing import MOST_READ, CatalogListing, Id
-from airflow_provider_lancens.namespace.catalog.catalog_owners import CatalogOwners
+from airflow_provider_lancens.namespace.catalog.catalog_search import (
+    MOST_READ,
+    CatalogListing,
+    CatalogOwners,
+    Id,
+)
 from airflow_provider_lancens.namespace.catalog.folder_catalog import MARKERS, FolderCatalog
 from airflow_provider_lancens.namespace.locations import shown_location
 from airflow_provider_lancens.namespace.storage import purge

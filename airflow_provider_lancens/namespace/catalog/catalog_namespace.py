@@ -23,10 +23,9 @@ from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.batch_reads import OF_THE_SERVER
 from airflow_provider_lancens.namespace.catalog.catalog_calls import CatalogCalls
-from airflow_provider_lancens.namespace.catalog.catalog_clones import CatalogClones
 from airflow_provider_lancens.namespace.catalog.catalog_drop import CatalogDrop
 from airflow_provider_lancens.namespace.catalog.catalog_errors import unsupported
-from airflow_provider_lancens.namespace.catalog.catalog_listing import CatalogListing
+from airflow_provider_lancens.namespace.catalog.catalog_search import CatalogClones, CatalogListing
 from airflow_provider_lancens.namespace.catalog.catalog_settings import (
     DIR,
     CatalogSettings,

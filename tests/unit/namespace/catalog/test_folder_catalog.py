@@ -21,7 +21,7 @@ from lance_namespace.errors import (
 )
 
 from airflow_provider_lancens.namespace import CatalogNamespace
-from airflow_provider_lancens.namespace.catalog import catalog_drop, catalog_owners
+from airflow_provider_lancens.namespace.catalog import catalog_drop, catalog_search
 from airflow_provider_lancens.namespace.catalog.folder_catalog import FolderCatalog
 from airflow_provider_lancens.namespace.storage import purge
 from airflow_provider_lancens.spark import LanceCatalog, connect
@@ -331,7 +331,7 @@ def test_a_table_that_cannot_be_described_is_reported(
         raise InvalidInputError(f"not {parts}")
 
     monkeypatch.setattr(catalog_drop.CatalogDrop, "_compared", lambda _, table: location_of(table))
-    monkeypatch.setattr(catalog_owners, "_BATCH", 1)
+    monkeypatch.setattr(catalog_search, "_BATCH", 1)
     with caplog.at_level(logging.WARNING):
         namespace.plan_drop_table({"id": ORDERS})
     assert r"another table may have its data, which a drop deletes: s$lines can't be described" in caplog.text
