@@ -493,16 +493,21 @@ def _keeping_files(lookup: KeyLookup, staged: StagedVersion) -> Iterator[None]:
     Raises:
         ConcurrentModificationError: (14) a clean-up may be removing that version; the block isn't executed.
     """
-    target, latest = lookup.target, lookup.latest
+    latest = lookup.latest
+    earlier = None if latest is None else _last_publication(lookup.target, latest, staged)
     with contextlib.ExitStack() as kept:
-        if latest is not None and is_used(target, staged.key):
-            for version, transaction in transactions(latest, staged.spec.base):
-                if transaction is not None and _is_publication(staged, version, transaction):
-                    # If it was cleaned up meanwhile, its files are gone by now.
-                    with contextlib.suppress(spec_errors.TableVersionNotFoundError):
-                        kept.enter_context(temporary_tag(latest, target.dataset.manifests, version))
-                    break
+        if latest is not None and earlier is not None:
+            # If it was cleaned up meanwhile, its files are gone by now.
+            with contextlib.suppress(spec_errors.TableVersionNotFoundError):
+                kept.enter_context(temporary_tag(latest, lookup.target.dataset.manifests, earlier))
         yield
+
+
+def _last_publication(target: ResolvedTable, latest: LanceDataset, staged: StagedVersion) -> int | None:
+    if not is_used(target, staged.key):
+        return None
+    history = transactions(latest, staged.spec.base)
+    return next((v for v, one in history if one is not None and _is_publication(staged, v, one)), None)
 
 
 @dataclass(frozen=True, slots=True)
