@@ -51,6 +51,21 @@ class StreamOffset:
         """Return it as plain JSON values."""
         return asdict(self)
 
+    def to_reach(self, end: Self) -> Self:
+        """Return this start of a micro-batch, or if the first one is repeated, the start that it had.
+
+        Spark keeps where a micro-batch ends, but not where the first one started: it asks for that again, and
+        the table may have newer versions by then.
+
+        Args:
+            end: where the micro-batch ends.
+        """
+        is_first = self.snapshot and not self.fragments
+        if not is_first or self.version <= end.version:
+            return self
+        transaction = end.transaction if end.last_version == end.version else None
+        return type(self)(end.version, snapshot=end.version > 0, transaction=transaction)
+
     @property
     def last_version(self) -> int:
         """The newest version that was read, in part or whole."""
@@ -182,6 +197,7 @@ class AppendedStream:
             TableVersionNotFoundError: (11) a version was cleaned up.
             InvalidTableStateError: (19) the table was replaced by another one of the same name.
         """
+        start = start.to_reach(end)
         steps = list(self._between(start, end))
         commits = [(step.version, step.transaction) for step, _ in steps if not step.is_snapshot]
         last = max([start.version, *(step.version for step, _ in steps)])

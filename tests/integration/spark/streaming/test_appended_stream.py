@@ -116,6 +116,56 @@ def test_every_row_is_read_once_through_any_history(spec: NamespaceSpec, start: 
     assert sorted(found) == list(range(history.rows))
 
 
+@pytest.mark.parametrize("limit", [None, 1, 15, 25, 35])
+def test_a_first_batch_that_is_repeated_has_the_same_rows(spec: NamespaceSpec, limit: int | None) -> None:
+    history = History(spec)
+    history.append(25)
+    with resolved_table(spec, "orders") as target:
+        start = AppendedStream(target).start(None)
+        history.append(15)
+        end = AppendedStream(target).advance(start, 2, limit)
+        first = read(target, AppendedStream(target), start, end)
+        history.append(5)
+        history.compact()
+
+        again = AppendedStream(target)
+        repeated = read(target, again, again.start(None), end)  # Spark asks for the start again
+        rest = read(target, again, end, again.advance(end, target.latest_version() or 0))
+
+    assert sorted(repeated) == sorted(first)
+    assert sorted(repeated + rest) == list(range(45))
+
+
+def test_a_first_batch_of_an_empty_table_is_repeated(spec: NamespaceSpec) -> None:
+    history = History(spec)
+    with resolved_table(spec, "orders") as target:
+        start = AppendedStream(target).start(None)
+        history.append(25)
+        ends = [AppendedStream(target).advance(start, 1, limit) for limit in (None, 10)]
+        history.append(5)
+        repeated = [
+            read(target, stream, stream.start(None), end)
+            for end in ends
+            for stream in [AppendedStream(target)]
+        ]
+
+    assert [sorted(rows) for rows in repeated] == [list(range(25)), list(range(10))]
+
+
+def test_a_first_batch_that_is_repeated_is_not_read_of_another_table(spec: NamespaceSpec) -> None:
+    history = History(spec)
+    history.append(25)
+    with resolved_table(spec, "orders") as target:
+        end = AppendedStream(target).advance(AppendedStream(target).start(None), 1)
+        shutil.rmtree(history.location.removeprefix("file://"))
+        for _ in range(2):
+            history.append(25)
+
+        again = AppendedStream(target)
+        with pytest.raises(InvalidTableStateError, match="isn't the version that was read"):
+            again.batch(again.start(None), end)
+
+
 def test_a_limit_is_kept_unless_one_fragment_has_more_rows(spec: NamespaceSpec) -> None:
     history = History(spec)
     history.append(35, per_file=10)
