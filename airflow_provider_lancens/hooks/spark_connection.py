@@ -136,7 +136,8 @@ def _server(connection: Connection, extra: Mapping[str, Any]) -> SparkDeployment
         "token": connection.password,
         "use_ssl": None if extra.get("use_ssl") is None else str(extra["use_ssl"]).lower(),
     }
-    given = [f"{key}={quote(value)}" for key, value in parameters.items() if value]
+    # A slash, which a token in base64 may have, would end the path of the URL, which must be empty.
+    given = [f"{key}={quote(value, safe='')}" for key, value in parameters.items() if value]
     return SparkDeployment(
         {"spark.remote": "/;".join([f"sc://{address}", ";".join(given)]) if given else f"sc://{address}"}
     )

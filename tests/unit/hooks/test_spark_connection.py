@@ -58,6 +58,10 @@ def test_extras_become_configuration(connect: Connect) -> None:
             {"host": "hub", "login": "me", "password": "a;b", "extra": {"use_ssl": True}},
             "sc://hub/;user_id=me;token=a%3Bb;use_ssl=true",
         ),
+        (
+            {"host": "hub", "login": "corp/me", "password": "a/b+c=="},
+            "sc://hub/;user_id=corp%2Fme;token=a%2Fb%2Bc%3D%3D",
+        ),
     ],
 )
 def test_a_spark_connect_server_is_given_by_its_address(
