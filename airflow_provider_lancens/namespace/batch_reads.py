@@ -108,21 +108,27 @@ def read_one_by_one(
         read: reads one of them; None if it doesn't exist.
         server_answers: as for `read_each`, which raises the same errors.
     """
-    failed = 0
+    failed_first: dict[str, spec_errors.LanceNamespaceError] = {}
     for name in names:
         try:
             table = read(name)
         except (spec_errors.NamespaceNotFoundError, *OF_THE_SERVER):
             raise
         except spec_errors.LanceNamespaceError as error:
-            failed += 1
-            if not server_answers:
-                _check_not_failing(failed, error)
-            yield BatchRead(failures={name: error})
+            if server_answers:
+                yield BatchRead(failures={name: error})
+            else:
+                failed_first[name] = error
+                _check_not_failing(len(failed_first), error)
         else:
             server_answers = True
             if table:
                 yield BatchRead([table])
+            # The server may have failed until this table was read: these are read once more.
+            yield from read_one_by_one([*failed_first], read, server_answers=True)
+            failed_first = {}
+    if failed_first:
+        yield BatchRead(failures=failed_first)
 
 
 def _check_not_failing(failed: int, error: spec_errors.LanceNamespaceError) -> None:

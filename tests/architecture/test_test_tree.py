@@ -48,9 +48,7 @@ def test_no_test_imports_from_a_conftest_or_from_another_test(trees: dict[Path, 
     assert found == []
 
 
-def test_the_fault_injection_points_are_listed(
-    root: Path, trees: dict[Path, ast.Module]
-) -> None:
+def test_the_fault_injection_points_are_listed(root: Path, trees: dict[Path, ast.Module]) -> None:
     page = (root / "docs" / "architecture.md").read_text(encoding="utf-8")
     section = page.partition("## Fault injection points")[2].partition("\n## ")[0]
     used = {point for tree in trees.values() for point in injection_points(tree)}

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from lance_namespace.errors import InternalError, ServiceUnavailableError
 
 from airflow_provider_lancens.identifiers import TableId
-from airflow_provider_lancens.namespace.batch_reads import read_each
+from airflow_provider_lancens.namespace.batch_reads import read_each, read_one_by_one
 from airflow_provider_lancens.namespace.metastore_protocol import CatalogTable
 
 NAMES = [f"t{number}" for number in range(40)]
@@ -57,3 +57,30 @@ def test_a_server_that_recovers_meanwhile_fails_no_table(calls: int, broken: lis
     result = read_each(NAMES[:10], read)
     assert sorted(result.failures) == broken
     assert {table.id.name for table in result.tables} == set(NAMES[:10]) - set(broken)
+
+
+@pytest.mark.parametrize("calls", range(5))
+@pytest.mark.parametrize("broken", [[], ["t0"], ["t9"]])
+def test_a_server_that_recovers_meanwhile_fails_no_table_that_is_read_alone(
+    calls: int, broken: list[str]
+) -> None:
+    server = Server(frozenset(broken))
+
+    def read(name: str) -> CatalogTable | None:
+        if server.calls < calls:
+            server.calls += 1
+            raise InternalError("cannot read its reply")
+        return server.read([name])[0] if name != "t1" else None
+
+    results = list(read_one_by_one(NAMES[:10], read))
+    assert sorted(name for result in results for name in result.failures) == broken
+    found = sorted(table.id.name for result in results for table in result.tables)
+    assert found == sorted(set(NAMES[:10]) - {"t1", *broken})
+
+
+def test_few_tables_that_all_fail_are_reported() -> None:
+    def read(name: str) -> CatalogTable | None:
+        raise InternalError(f"cannot read {name}")
+
+    failures = [result.failures for result in read_one_by_one(NAMES[:4], read)]
+    assert [*map(sorted, failures)] == [NAMES[:4]]
