@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
+from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -67,6 +68,8 @@ StatusOrError = TableStatus | spec_errors.LanceNamespaceError
 
 _Model = TypeVar("_Model", bound=BaseModel)
 _ON_A_METASTORE = "a connection to Hive Metastore or AWS Glue, for tables whose versions a metastore decides"
+_FAILED_IN_A_ROW = 3
+"""Tables after which a catalog is considered unavailable; fewer may be the reason themselves."""
 _BY_DICTS = frozenset({"create_table_version", "describe_table_version", "batch_delete_table_versions"})
 """Operations whose requests pylance's implementations take as dicts alone."""
 
@@ -98,6 +101,8 @@ class CatalogNamespace(LanceNamespace):
         self._calls = CatalogCalls(self._settings, self._settings.implementation())
         self._folder = FolderCatalog.of(self._config.root, self._settings.own) if self.impl == DIR else None
         self._vended: dict[TableId, Mapping[str, str]] = {}
+        self._not_polled: TableId | None = None
+        """The first table that the last poll left out."""
         self._lock = threading.Lock()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -296,20 +301,25 @@ class CatalogNamespace(LanceNamespace):
         Returns:
             For each its status, whose version only `read_storage_version` knows, or an error: the table's
             own, or the same for all tables that weren't polled any more, since the catalog doesn't answer.
+            The next poll begins with these.
         """
         statuses: dict[TableId, StatusOrError] = {}
-        of_the_server: spec_errors.LanceNamespaceError | None = None
-        for table in tables:
-            if of_the_server is None:
-                try:
-                    statuses[table] = self._status(table)
-                    continue
-                except OF_THE_SERVER as error:
-                    of_the_server = error
-                except spec_errors.LanceNamespaceError as error:
-                    statuses[table] = error
-                    continue
-            statuses[table] = of_the_server
+        left = deque(tables)
+        if self._not_polled is not None and self._not_polled in left:
+            left.rotate(-left.index(self._not_polled))
+        failed = 0
+        while left:
+            table = left.popleft()
+            try:
+                statuses[table], failed = self._status(table), 0
+            except OF_THE_SERVER as error:
+                statuses[table], failed = error, failed + 1
+                if failed == _FAILED_IN_A_ROW or not isinstance(error, spec_errors.ServiceUnavailableError):
+                    statuses |= dict.fromkeys(left, error)
+                    break
+            except spec_errors.LanceNamespaceError as error:
+                statuses[table], failed = error, 0
+        self._not_polled = left[0] if left else None
         before = known or {}
         return {table: _unless_unchanged(status, before.get(table)) for table, status in statuses.items()}
 

@@ -214,6 +214,31 @@ def test_each_table_is_polled_unless_the_catalog_does_not_answer(tmp_path: Path)
     assert Scripted.asked == ["a"]
 
 
+def test_a_table_that_the_catalog_fails_for_stops_no_wait_on_another_one(tmp_path: Path) -> None:
+    tables = [TableId((name,)) for name in "abcdef"]
+    failing = {"a", "d"}
+
+    def answer(parts: list[str]) -> DescribeTableResponse:
+        if parts[0] in failing:
+            raise ServiceUnavailableError("500")
+        return DescribeTableResponse(location=str(tmp_path / parts[0]))
+
+    def answered() -> str:
+        polled = namespace.poll_tables(tables)
+        assert set(polled) == set(tables)
+        return "".join(sorted(one.name for one, found in polled.items() if isinstance(found, TableStatus)))
+
+    Scripted.answers = answer
+    namespace = opened()
+    assert answered() == "bcef"
+
+    failing |= {"b", "c", "e"}
+    Scripted.asked.clear()
+    assert answered() == ""
+    assert Scripted.asked == ["a", "b", "c"]
+    assert answered() == "f"  # the next poll begins with the tables that were left out
+
+
 def test_a_copy_is_made_of_the_properties() -> None:
     copy: Any = pickle.loads(pickle.dumps(opened(root="/lake")))
 
