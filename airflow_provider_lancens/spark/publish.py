@@ -23,7 +23,7 @@ from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.locations import shown_location
 from airflow_provider_lancens.namespace.storage.file_paths import is_file_path
 from airflow_provider_lancens.namespace.storage.json_records import UNREADABLE, whole_number
-from airflow_provider_lancens.namespace.storage.missing_files import example_of
+from airflow_provider_lancens.namespace.storage.missing_files import example_of, referenced_files
 from airflow_provider_lancens.namespace.storage.object_store import (
     TAGS,
     VERSIONS,
@@ -55,7 +55,12 @@ from airflow_provider_lancens.spark.keys import (
 from airflow_provider_lancens.spark.observed import observed
 from airflow_provider_lancens.spark.options import WriteIdentity
 from airflow_provider_lancens.spark.results import WriteResult
-from airflow_provider_lancens.spark.table.history import added_fragments, read_transaction, transactions
+from airflow_provider_lancens.spark.table.history import (
+    added_fragments,
+    kept_version,
+    read_transaction,
+    transactions,
+)
 from airflow_provider_lancens.spark.table.opened_version import open_version
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
 
@@ -487,27 +492,33 @@ def _publish(lookup: KeyLookup, staged: StagedVersion, lease: WriteLease) -> Com
 def _keeping_files(lookup: KeyLookup, staged: StagedVersion) -> Iterator[None]:
     """Keep its files from clean-ups for the duration of the block, if it was published before, and undone.
 
-    A clean-up removes the files of the version as which it was published with that version, however young
-    they are.
+    The files of versions that were undone are removed with the last of these versions, however young they
+    are.
 
     Raises:
         ConcurrentModificationError: (14) a clean-up may be removing that version; the block isn't executed.
     """
     latest = lookup.latest
-    earlier = None if latest is None else _last_publication(lookup.target, latest, staged)
+    undone = None if latest is None else _undone_version(lookup.target, latest, staged)
     with contextlib.ExitStack() as kept:
-        if latest is not None and earlier is not None:
+        if latest is not None and undone is not None:
             # If it was cleaned up meanwhile, its files are gone by now.
             with contextlib.suppress(spec_errors.TableVersionNotFoundError):
-                kept.enter_context(temporary_tag(latest, lookup.target.dataset.manifests, earlier))
+                kept.enter_context(temporary_tag(latest, lookup.target.dataset.manifests, undone))
         yield
 
 
-def _last_publication(target: ResolvedTable, latest: LanceDataset, staged: StagedVersion) -> int | None:
+def _undone_version(target: ResolvedTable, latest: LanceDataset, staged: StagedVersion) -> int | None:
+    """Return a version that has the files of a staged one: as it was published, or one that followed that."""
     if not is_used(target, staged.key):
         return None
-    history = transactions(latest, staged.spec.base)
-    return next((v for v, one in history if one is not None and _is_publication(staged, v, one)), None)
+    files = frozenset(staged.files)
+    for version in sorted(target.dataset.manifests.all(), reverse=True):
+        if staged.spec.base < version <= latest.version:
+            opened = kept_version(latest, version)
+            if opened is not None and not files.isdisjoint(referenced_files(opened)):
+                return version
+    return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,12 +113,18 @@ def test_the_files_of_a_publication_that_was_undone_stay_when_it_is_discarded(ta
 
 
 @on("hive")
+@pytest.mark.parametrize("is_followed", [False, True])
 def test_a_clean_up_keeps_the_files_of_a_publication_that_was_undone_while_it_is_made_again(
-    table: Maintained, monkeypatch: pytest.MonkeyPatch
+    table: Maintained, monkeypatch: pytest.MonkeyPatch, is_followed: bool
 ) -> None:
     table.write(rows(table.spark, 0, 3))
     staged = number_of(stage(table, 3, 5, "day"))
     publish_version(table.spec, table.id, staged)
+    if is_followed:  # by a version that is all that has the files
+        table.write(rows(table.spark, 5, 6))
+        table.newest.tags.create("first", 1)
+        clean_up_versions(table.spec, table.id, older_than=timedelta(0))
+        table.newest.tags.delete("first")
     restore_version(table.spec, table.id, version=1)
     commit = Committer.commit
 
