@@ -31,6 +31,7 @@ task as it does in a job without Airflow, and ``error.code`` has the number::
     │   ├── UnauthenticatedError             16   fails
     │   ├── ServiceUnavailableError          17   retried: nobody answered, or the storage is full
     │   │   ├── LostReplyError               17   retried: it is unknown whether a change took effect
+    │   │   ├── UnreadableTablesError        17   retried: no table of a database can be read
     │   │   └── MissingBucketError           17   retried: the bucket may be created
     │   ├── InternalError                    18   fails
     │   ├── InvalidTableStateError           19   fails

@@ -17,6 +17,8 @@ OF_THE_SERVER = (
     spec_errors.UnauthenticatedError,
 )
 """Errors of the server rather than of a table: the next request would fail the same way."""
+_OF_THE_TABLE = spec_errors.PermissionDeniedError
+"""What a failing server doesn't answer, however many tables are denied."""
 _NONE_OF_SO_MANY = 5
 """Number of failed tables, with none read successfully, after which the server is considered failing."""
 
@@ -79,7 +81,7 @@ def _bisect(
             batches += [batch[middle:], batch[:middle]]
         elif error is not None:
             result.failures[batch[0]] = error
-            if not (server_answers or result.tables):
+            if not (server_answers or result.tables or isinstance(error, _OF_THE_TABLE)):
                 failed_first.append(batch[0])
                 _check_not_failing(len(failed_first), error)
     return failed_first
@@ -115,7 +117,7 @@ def read_one_by_one(
         except (spec_errors.NamespaceNotFoundError, *OF_THE_SERVER):
             raise
         except spec_errors.LanceNamespaceError as error:
-            if server_answers:
+            if server_answers or isinstance(error, _OF_THE_TABLE):
                 yield BatchRead(failures={name: error})
             else:
                 failed_first[name] = error
@@ -133,6 +135,6 @@ def read_one_by_one(
 
 def _check_not_failing(failed: int, error: spec_errors.LanceNamespaceError) -> None:
     if failed >= _NONE_OF_SO_MANY:
-        raise spec_errors.ServiceUnavailableError(
-            f"none of {failed} tables could be read; last error: {error}"
-        ) from error
+        from airflow_provider_lancens.namespace.error_types import UnreadableTablesError
+
+        raise UnreadableTablesError(f"none of {failed} tables could be read; last error: {error}") from error

@@ -18,5 +18,9 @@ class PassedVersionError(spec_errors.ConcurrentModificationError):
     """Whether a later try may succeed; otherwise, the code says it."""
 
 
+class UnreadableTablesError(spec_errors.ServiceUnavailableError):
+    """None of several tables of a database can be read: the server fails, or refuses the database (17)."""
+
+
 class MissingBucketError(spec_errors.ServiceUnavailableError):
     """The bucket or container of a location does not exist (17)."""

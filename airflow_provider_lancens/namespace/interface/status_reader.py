@@ -16,6 +16,7 @@ from lance_namespace.errors import (
 from airflow_provider_lancens.identifiers import NamespaceId, TableId
 from airflow_provider_lancens.namespace import table_properties
 from airflow_provider_lancens.namespace.batch_reads import OF_THE_SERVER
+from airflow_provider_lancens.namespace.error_types import UnreadableTablesError
 from airflow_provider_lancens.namespace.metastore_protocol import CatalogTable, Metastore
 from airflow_provider_lancens.namespace.operations.table_operations import TableOperations
 from airflow_provider_lancens.namespace.requests import table_id
@@ -23,6 +24,8 @@ from airflow_provider_lancens.namespace.storage import object_store
 from airflow_provider_lancens.namespace.table_status import TableStatus
 
 StatusOrError = TableStatus | LanceNamespaceError
+_FAILED_IN_A_ROW = 3
+"""Databases without a readable table after which the server is considered failing; fewer may be refused."""
 NOTHING_KNOWN: Mapping[TableId, object] = MappingProxyType({})
 
 
@@ -56,13 +59,19 @@ class StatusReader:
             except InvalidInputError as error:
                 statuses[table] = error
         server_error: LanceNamespaceError | None = None
+        failed = 0
         for namespace, named in by_namespace.items():
-            try:
-                statuses |= self._poll_namespace(namespace, named, known) if server_error is None else {}
-            except OF_THE_SERVER as error:
-                server_error = error
             if server_error is not None:
                 statuses |= dict.fromkeys(named.values(), server_error)
+                continue
+            try:
+                statuses |= self._poll_namespace(namespace, named, known)
+                failed = 0
+            except OF_THE_SERVER as error:
+                statuses |= dict.fromkeys(named.values(), error)
+                failed += 1
+                if not isinstance(error, UnreadableTablesError) or failed == _FAILED_IN_A_ROW:
+                    server_error = error
         return statuses
 
     def read_storage_version(self, status: TableStatus) -> TableStatus:

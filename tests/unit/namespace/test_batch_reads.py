@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from lance_namespace.errors import InternalError, ServiceUnavailableError
+from lance_namespace.errors import InternalError, PermissionDeniedError, ServiceUnavailableError
 
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.batch_reads import read_each, read_one_by_one
@@ -76,6 +76,15 @@ def test_a_server_that_recovers_meanwhile_fails_no_table_that_is_read_alone(
     assert sorted(name for result in results for name in result.failures) == broken
     found = sorted(table.id.name for result in results for table in result.tables)
     assert found == sorted(set(NAMES[:10]) - {"t1", *broken})
+
+
+def test_a_server_that_denies_each_table_is_not_failing() -> None:
+    def read(names: Sequence[str]) -> Sequence[CatalogTable]:
+        raise PermissionDeniedError("not authorized")
+
+    assert sorted(read_each(NAMES, read).failures) == sorted(NAMES)
+    alone = read_one_by_one(NAMES, lambda name: read([name])[0])
+    assert [*(name for result in alone for name in result.failures)] == NAMES
 
 
 def test_few_tables_that_all_fail_are_reported() -> None:

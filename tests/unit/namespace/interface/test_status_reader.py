@@ -57,6 +57,8 @@ class Server:
             raise NamespaceNotFoundError("no such database")
         if namespace.name in ("hidden", "denied"):
             raise PermissionDeniedError("not authorized")
+        if namespace.name.startswith("refused"):
+            raise InternalError("not authorized")
         if BROKEN in names:
             raise InternalError("a catalog table can't be read")
         wanted = [namespace.table(name) for name in names]
@@ -109,10 +111,11 @@ def test_a_catalog_table_that_fails_on_the_server_does_not_affect_others() -> No
 
 @pytest.mark.parametrize("database", ["hidden", "denied"])
 def test_a_denied_table_may_be_missing_where_its_database_may_be_read(database: str) -> None:
-    found = poll(Server(), f"{database}$t", f"{database}$u", "a$t")
+    denied = [f"{database}$t{number}" for number in range(12)]
+    found = poll(Server(), *denied, "a$t")
 
     assert found["a$t"] == status("a$t")
-    for name in (f"{database}$t", f"{database}$u"):
+    for name in denied:
         if database == "hidden":
             assert found[name] == status(name, denial="not authorized")
             assert str(found[name]).startswith(f"Table {name} does not exist, or may not be read: not")
@@ -135,6 +138,24 @@ def test_an_unreachable_server_is_called_once() -> None:
         isinstance(found[name], ServiceUnavailableError) for name in ("unreachable$t", "unreachable$u", "z$t")
     )
     assert server.calls == 2
+
+
+def test_a_database_without_a_readable_table_does_not_affect_others() -> None:
+    refused = [f"refused{number}$t{table}" for number in range(4) for table in range(6)]
+    server = Server(catalog_table("a$t"))
+
+    found = poll(server, *refused[:12], "a$t")
+    assert found.pop("a$t") == status("a$t", "/lake/t", needs_listing=True)
+    assert all(isinstance(one, ServiceUnavailableError) for one in found.values())
+
+    server.calls = 0
+    all_refused = poll(server, *refused)
+    assert set(all_refused) == set(refused)
+    of_each = server.calls // 3
+    assert server.calls == 3 * of_each  # the fourth isn't asked
+    server.calls = 0
+    poll(server, *refused[:6])
+    assert server.calls == of_each
 
 
 def test_an_invalid_name_fails_only_its_own_poll_before_anything_is_sent() -> None:
