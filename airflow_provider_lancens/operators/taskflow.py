@@ -26,7 +26,7 @@ from airflow_provider_lancens.operators._spark.idempotency import (
 from airflow_provider_lancens.operators._spark.spark_operator import CancellableSparkWork, killable
 from airflow_provider_lancens.provider_info import DEFAULT_CONNECTION
 from airflow_provider_lancens.redaction import redact
-from airflow_provider_lancens.spark.execution import Execution
+from airflow_provider_lancens.spark.execution import Execution, numbered_computation
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -69,6 +69,8 @@ class WritesOfTask:
     """Tables of skipped writes, after which others have committed."""
     counted: dict[str, CountedWrites] = field(default_factory=dict)
     keys: Counter[tuple[str, str]] = field(default_factory=Counter)
+    computed: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """How often it has begun to compute a column, by table and column."""
     ranges: list[tuple[str, int]] = field(default_factory=list)
     """Each with the thread that is in its block."""
     running: set[tuple[str, str]] = field(default_factory=set)
@@ -154,6 +156,13 @@ class TaskWrites(Execution):
     def execution_id(self) -> str | None:
         """See `Execution.execution_id`."""
         return execution_id_of(self._context)
+
+    def computation_id(self, table: TableId, column: str) -> str | None:
+        """See `Execution.computation_id`: a task's computations of one column are numbered."""
+        task = self._task
+        with task.lock:
+            task.computed[str(table), column] += 1
+            return numbered_computation(execution_id_of(self._context), task.computed[str(table), column])
 
     def begin_range(self, name: str) -> None:
         """See `Execution.begin_range`."""

@@ -38,6 +38,35 @@ class PendingWrite:
     """The conditions of the write by argument, which are part of what it does."""
 
 
+def numbered_computation(execution_id: str, number: int) -> str:
+    """Return what identifies one of the computations of a column that an execution makes.
+
+    Args:
+        execution_id: the execution's.
+        number: the computation's, from 1.
+    """
+    return execution_id + (f"#{number}" if number > 1 else "")
+
+
+def includes_computation(made: str, wanted: str) -> bool:
+    """Return whether values that a computation has made are of another one, or were made after it.
+
+    A later computation of an execution begins with the values of the earlier ones, which a try that is made
+    again would otherwise undo.
+
+    Args:
+        made: what identifies the computation that made the values.
+        wanted: what identifies the other one.
+    """
+    (execution, number), (other, least) = _execution_and_number(made), _execution_and_number(wanted)
+    return execution == other and number >= least
+
+
+def _execution_and_number(identity: str) -> tuple[str, int]:
+    execution, mark, number = identity.rpartition("#")
+    return (execution, int(number)) if mark and number.isdecimal() else (identity, 1)
+
+
 class Execution:
     """An execution outside of a task: identifies a write by the given key alone, and records nothing."""
 
@@ -56,6 +85,15 @@ class Execution:
     def execution_id(self) -> str | None:
         """What the tries of the running task's execution share, and no other; None if there is no task."""
         return None
+
+    def computation_id(self, table: TableId, column: str) -> str | None:  # noqa: ARG002 it makes only one
+        """Return what a computation of a column that begins shares with the same one in other tries.
+
+        Args:
+            table: the table.
+            column: the column.
+        """
+        return self.execution_id
 
     def begin_range(self, name: str) -> None:
         """Begin a block whose writes belong to a range of changes.

@@ -1014,8 +1014,8 @@ class Table:
             setup: a function, or its path, that is called once in each Python worker; its result is the
                 second argument of `function`. Load models here.
             where: a condition: the rows that match it are computed, whether they have a value or not
-                (``TRUE`` computes all); later tries of a task skip fragments that an earlier try has
-                committed. None computes the rows without a value.
+                (``TRUE`` computes all); later tries of a task skip fragments that the same call of an earlier
+                try has committed. None computes the rows without a value.
             batch_rows: the maximum number of rows that the function gets at once.
             commit_every: the number of finished fragments to commit at once; by default a quarter of the
                 tasks that run at once, and all finished ones after a minute.
@@ -1049,7 +1049,7 @@ class Table:
             where=where,
             commit_every=commit_every,
             max_tasks=max_tasks,
-            execution_id=None if where is None else self.lake.execution.execution_id,
+            execution_id=self.lake.execution.computation_id(self._table, column),
             **sized,
         )
 

@@ -36,6 +36,7 @@ from airflow_provider_lancens.spark.compute.column_task import (
     field_ids,
     read_file_info,
 )
+from airflow_provider_lancens.spark.execution import includes_computation
 from airflow_provider_lancens.spark.keys import Counts, KeyedWrite, unique_key
 from airflow_provider_lancens.spark.maintenance.parallel_tasks import (
     ParallelTasks,
@@ -284,8 +285,12 @@ def fragments_left(run: ColumnRun) -> list[int]:
     found = {number: file for number, file in files.items() if file is not None}
     stored = read_file_info(request.dataset, run.latest, list(found.values()))
     done = {name for name, info in stored.items() if run.fills_nulls and info.nulls == 0}
-    if request.execution_id:
-        done |= {name for name, info in stored.items() if info.execution_id == request.execution_id}
+    if request.execution_id and not run.fills_nulls:
+        done |= {
+            name
+            for name, info in stored.items()
+            if includes_computation(info.execution_id, request.execution_id)
+        }
     return [number for number in files if number not in found or found[number].path not in own | done]
 
 
@@ -400,7 +405,8 @@ def compute_column(
 
     `spark` is the session, or a function that starts one, called only if there is work. The tries of one run
     that recomputes rows have the same `execution_id`: each skips fragments that another one has committed,
-    unless they were compacted since. See `Table.compute_column` for the other arguments and errors.
+    unless they were compacted since; of several runs of an execution, see `includes_computation`. See
+    `Table.compute_column` for the other arguments and errors.
 
     Returns:
         The version with the values, and their counts.

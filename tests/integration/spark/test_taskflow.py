@@ -12,6 +12,8 @@ from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from airflow.sdk import BaseOperator
 from airflow.sdk.execution_time.context import OutletEventAccessors, set_current_context
@@ -26,6 +28,7 @@ from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.operators._spark.spark_operator import TaskKilled
 from airflow_provider_lancens.operators.taskflow import lance_spark
 from airflow_provider_lancens.sensors.version_bounds import versions_in_xcoms
+from airflow_provider_lancens.spark import ColumnFunctionError
 from airflow_provider_lancens.spark.lance_catalog import LanceCatalog
 from airflow_provider_lancens.spark.options import WriteIdentity
 
@@ -316,6 +319,44 @@ def test_a_retry_finds_its_write_although_its_rows_contain_a_clock(own: Try, tab
     cleared = own(now, clears=1)
     assert (cleared["version"], cleared["inserted"]) == (2, 1)
     assert own(lambda lake: lake.table(tables[0]).count_rows()) == 1
+
+
+def test_each_of_several_computations_of_a_column_is_made_once_by_all_tries(
+    own: Try, tables: list[str]
+) -> None:
+    def doubled(batch: pa.RecordBatch) -> pa.Array:
+        return pc.multiply(batch["id"], 2)
+
+    def raised(batch: pa.RecordBatch) -> pa.Array:
+        return pc.add(batch["n"], 100)
+
+    def failing_later(batch: pa.RecordBatch) -> pa.Array:
+        if batch.num_rows and pc.max(batch["id"]).as_py() >= 10:
+            raise ValueError("a test")
+        return pc.add(batch["n"], 100)
+
+    def computed(lake: LanceCatalog, function: Any = raised) -> list[bool]:
+        table = lake.table(tables[0])
+        one = {"batch_rows": 5, "commit_every": 1, "max_tasks": 1}
+        first = table.compute_column("n", doubled, ["id"], where="id < 15", **one)
+        return [
+            first.is_done,
+            table.compute_column("n", function, ["id", "n"], where="id >= 5", **one).is_done,
+        ]
+
+    own(lambda lake: lake.table(tables[0]).append(lake.spark.range(0, 20, 1, 2)), "fill")
+    with pytest.raises(ColumnFunctionError, match="a test"):
+        own(partial(computed, function=failing_later))
+    retried = own(computed)
+    once_more = own(computed)
+
+    values = own(lambda lake: lake.table(tables[0]).to_arrow()).to_pylist()
+    doubles = {number: 2 * number if number < 15 else None for number in range(20)}
+    assert (retried, once_more) == ([False, True], [False, False])
+    assert {row["id"]: row["n"] for row in values} == {
+        number: double + 100 if number >= 5 and double is not None else double
+        for number, double in doubles.items()
+    }
 
 
 def test_a_second_replacement_under_one_key_in_a_task_is_made(own: Try, tables: list[str]) -> None:
