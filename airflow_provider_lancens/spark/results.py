@@ -175,9 +175,9 @@ class UndoneCommit:
 
     version: int
     operation: str
-    """What it did, such as ``append``; empty if the version was cleaned up."""
+    """What it did, such as ``append``; empty if its version was cleaned up and had no recorded key."""
     key: str | None
-    """The key under which to write its rows again; None if it had none."""
+    """The key under which to write its rows again; None if it had none, or that isn't known any more."""
     inserted: int = 0
     updated: int = 0
     deleted: int = 0

@@ -8,6 +8,7 @@ meanwhile, such as one whose reply was lost. A clean-up maintains the records (`
 from airflow_provider_lancens.spark.keys.key_attempts import KeyAttempts
 from airflow_provider_lancens.spark.keys.key_expiry import maintain_keys
 from airflow_provider_lancens.spark.keys.key_records import FOLDERS
+from airflow_provider_lancens.spark.keys.key_search import recorded_commits
 from airflow_provider_lancens.spark.keys.keyed_commit import (
     APPEND,
     DELETION,
@@ -22,6 +23,7 @@ from airflow_provider_lancens.spark.keys.keyed_commit import (
     KeyedCommit,
     key_of,
     operation_of,
+    operation_of_kind,
     unique_key,
 )
 from airflow_provider_lancens.spark.keys.on_existing_key import (
@@ -60,5 +62,7 @@ __all__ = [
     "look_up",
     "maintain_keys",
     "operation_of",
+    "operation_of_kind",
+    "recorded_commits",
     "unique_key",
 ]

@@ -89,11 +89,17 @@ def commit_of(files: TableFiles, record: KeyRecord) -> KeyedCommit | None:
 
     A machine that lost power may have lost it; the name is what is decisive.
     """
+    found = key_and_commit_of(files, record)
+    return None if found is None else found[1]
+
+
+def key_and_commit_of(files: TableFiles, record: KeyRecord) -> tuple[str, KeyedCommit] | None:
+    """Return the key and the commit that a record describes; None if its content is lost."""
     fields = record_fields(files.read(record.path))
     if not fields:
         return None
     added = fields.get("data_files")
-    return KeyedCommit(
+    return str(fields.get("key", "")), KeyedCommit(
         record.version,
         record.uuid,
         Counts.parse(fields),
@@ -102,6 +108,18 @@ def commit_of(files: TableFiles, record: KeyRecord) -> KeyedCommit | None:
         kind=str(fields.get("kind", "")),
         files=tuple(map(str, added)) if isinstance(added, list) else (),
     )
+
+
+def records_of_versions(files: TableFiles, versions: Collection[int]) -> list[KeyRecord]:
+    """Return the records of attempts to commit these versions, by a listing of all records."""
+    found: dict[str, KeyRecord] = {}
+    for page in files.all_below(KEYS):
+        for record in records_in(page):
+            if record.version in versions:
+                # A page may end between a record and what confirms it.
+                other = found.get(record.path, record)
+                found[record.path] = record if record.confirmed else other
+    return sorted(found.values())
 
 
 def confirm(files: TableFiles, record: KeyRecord) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -34,8 +34,10 @@ from airflow_provider_lancens.spark.keys.key_records import (
     confirm_at,
     digest,
     folder_of,
+    key_and_commit_of,
     mark_complete,
     records_in,
+    records_of_versions,
     write_record,
 )
 from airflow_provider_lancens.spark.keys.keyed_commit import KeyedCommit, has_records, is_unique, key_of
@@ -285,6 +287,31 @@ class RecordSearch:
 
 
 _THREADS = 16
+
+
+def recorded_commits(
+    manifests: Manifests, latest: LanceDataset, versions: Collection[int]
+) -> dict[int, tuple[str, KeyedCommit]]:
+    """Return the commits of versions that were cleaned up, each with its key, as far as records show them.
+
+    All records of the table are listed.
+
+    Args:
+        manifests: the files at the table's location.
+        latest: the dataset, opened at its latest version.
+        versions: the versions; at least one.
+    """
+    records = records_of_versions(manifests, versions)
+    history = TableHistory.of(manifests, latest, KeyIndex.of(manifests), min(versions)) if records else None
+    found: dict[int, tuple[str, KeyedCommit]] = {}
+    for record in records:
+        made = False if history is None else history.is_made(record)
+        # Where other clients leave that unknown, an attempt counts that was found to be committed.
+        if (made or (made is None and record.confirmed)) and (
+            commit := key_and_commit_of(manifests, record)
+        ) is not None:
+            found[record.version] = commit
+    return found
 
 
 def recover_keys(target: ResolvedTable, latest: LanceDataset, index: KeyIndex) -> None:

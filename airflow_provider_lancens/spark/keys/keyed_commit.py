@@ -84,11 +84,19 @@ def key_of(transaction: Transaction) -> str | None:
     return (transaction.transaction_properties or {}).get(IDEMPOTENCY_KEY)
 
 
+def operation_of_kind(kind: str) -> str:
+    """Return the operation of a commit of this kind, as in a result; empty if that isn't known."""
+    return _OPERATIONS.get(kind.partition("/")[0], "")
+
+
 def operation_of(transaction: Transaction) -> str:
     """Return the operation of a transaction, as in a result; of other clients, as far as it is known."""
-    kind = (transaction.transaction_properties or {}).get(_KIND, "").partition("/")[0]
     name = type(transaction.operation).__name__
-    return _OPERATIONS.get(kind) or _LANCE_OPERATIONS.get(name) or name.lower()
+    return (
+        operation_of_kind((transaction.transaction_properties or {}).get(_KIND, ""))
+        or _LANCE_OPERATIONS.get(name)
+        or name.lower()
+    )
 
 
 @dataclass(frozen=True, slots=True)

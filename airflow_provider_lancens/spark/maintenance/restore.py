@@ -26,6 +26,8 @@ from airflow_provider_lancens.spark.keys import (
     key_of,
     look_up,
     operation_of,
+    operation_of_kind,
+    recorded_commits,
 )
 from airflow_provider_lancens.spark.observed import observed
 from airflow_provider_lancens.spark.options import OnExistingKey, WriteIdentity
@@ -186,7 +188,7 @@ def planned_restore(
     with resolved_table(namespace, table) as target:
         latest = open_version(target, None)
         restored = _version_to_restore(target, latest, wanted)
-        undone = _commits_after(latest, restored)
+        undone = _commits_after(target, latest, restored)
     _log.info(
         "table %s: version %d would be restored, and %d commits undone", target.id, restored, len(undone)
     )
@@ -218,7 +220,7 @@ def _restored(lookup: KeyLookup, wanted: WantedVersion) -> RestoreResult:
         raise target.nothing_written()
     _check_repetition(lookup, latest)
     version = _version_to_restore(target, latest, wanted)
-    undone = _commits_after(latest, version)
+    undone = _commits_after(target, latest, version)
     made = CommitOutcome(KeyedCommit(version), "unchanged")
     # Under a key also the newest version, so that a rerun doesn't undo later commits.
     if version != latest.version or (wanted.is_given and lookup.identity.key):
@@ -325,19 +327,31 @@ def _check_whole(target: ResolvedTable, latest: LanceDataset, version: int) -> N
         )
 
 
-def _commits_after(latest: LanceDataset, version: int) -> tuple[UndoneCommit, ...]:
-    return tuple(_undone(latest, undone) for undone in range(version + 1, latest.version + 1))
+def _commits_after(target: ResolvedTable, latest: LanceDataset, version: int) -> tuple[UndoneCommit, ...]:
+    undone = range(version + 1, latest.version + 1)
+    read = {one: read_transaction(latest, one) for one in undone}
+    # A version that is kept for long, such as by a tag, is followed by some that were cleaned up.
+    removed = {one for one, transaction in read.items() if transaction is None}
+    recorded = recorded_commits(target.dataset.manifests, latest, removed) if removed else {}
+    commits: list[UndoneCommit] = []
+    for one, transaction in read.items():
+        if transaction is not None:
+            commit = KeyedCommit.of(one, transaction)
+            commits.append(_undone(commit, operation_of(transaction), key_of(transaction)))
+        elif one in recorded:
+            key, commit = recorded[one]
+            commits.append(_undone(commit, operation_of_kind(commit.kind), key or None))
+        else:
+            commits.append(UndoneCommit(one, "", None))
+    return tuple(commits)
 
 
-def _undone(latest: LanceDataset, version: int) -> UndoneCommit:
-    transaction = read_transaction(latest, version)
-    if transaction is None:
-        return UndoneCommit(version, "", None)
-    counts = KeyedCommit.of(version, transaction).counts
+def _undone(commit: KeyedCommit, operation: str, key: str | None) -> UndoneCommit:
+    counts = commit.counts
     return UndoneCommit(
-        version,
-        operation_of(transaction),
-        key_of(transaction),
+        commit.version,
+        operation,
+        key,
         inserted=counts.inserted,
         updated=counts.updated or 0,
         deleted=counts.deleted or 0,
@@ -364,6 +378,12 @@ def _sentence(result: RestoreResult) -> str:
         return f"table {result.table}: nothing to restore, at version {result.version}"
     keys = ", ".join(on_one_line(one.key) for one in result.undone if one.key)
     again = f"run these writes again: {keys}" if keys else "none of them has an idempotency key"
+    if unknown := [one.version for one in result.undone if not one.operation]:
+        known = again if keys else "no idempotency key of them is known"
+        again = (
+            f"{known}; it isn't known what {len(unknown)} of them did, from version {unknown[0]} to "
+            f"{unknown[-1]}, since these were cleaned up"
+        )
     return (
         f"table {result.table}: restored version {result.restored_version} as version "
         f"{result.version}; {len(result.undone)} commits were undone, {again}"
