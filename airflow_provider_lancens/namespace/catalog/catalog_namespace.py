@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
@@ -307,14 +308,16 @@ class CatalogNamespace(LanceNamespace):
         left = deque(tables)
         if self._not_polled is not None and self._not_polled in left:
             left.rotate(-left.index(self._not_polled))
-        failed = 0
+        failed, waited, longest = 0, 0.0, _FAILED_IN_A_ROW * self._settings.timeout
         while left:
-            table = left.popleft()
+            table, began = left.popleft(), time.monotonic()
             try:
                 statuses[table], failed = self._status(table), 0
             except OF_THE_SERVER as error:
                 statuses[table], failed = error, failed + 1
-                if failed == _FAILED_IN_A_ROW or not isinstance(error, spec_errors.ServiceUnavailableError):
+                waited += time.monotonic() - began  # also if others are answered in between
+                is_over = failed == _FAILED_IN_A_ROW or waited >= longest
+                if is_over or not isinstance(error, spec_errors.ServiceUnavailableError):
                     statuses |= dict.fromkeys(left, error)
                     break
             except spec_errors.LanceNamespaceError as error:

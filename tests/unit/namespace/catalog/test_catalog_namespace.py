@@ -239,6 +239,33 @@ def test_a_table_that_the_catalog_fails_for_stops_no_wait_on_another_one(tmp_pat
     assert answered() == "f"  # the next poll begins with the tables that were left out
 
 
+def test_a_poll_waits_for_few_tables_without_an_answer_however_many_are_answered_in_between(
+    tmp_path: Path,
+) -> None:
+    tables = [TableId((f"t{number:02}",)) for number in range(20)]
+    silent = {str(table) for table in tables[::2]}
+    ended = threading.Event()
+
+    def answer(parts: list[str]) -> DescribeTableResponse:
+        if parts[0] in silent:
+            ended.wait(60)
+        return DescribeTableResponse(location=str(tmp_path / parts[0]))
+
+    Scripted.answers = answer
+    namespace = opened(**{"client.timeout": "0.2"})
+    answered: set[TableId] = set()
+    try:
+        for _ in range(4):
+            Scripted.asked.clear()
+            polled = namespace.poll_tables(tables)
+            assert set(polled) == set(tables)
+            assert len(silent.intersection(Scripted.asked)) <= 3
+            answered |= {one for one, found in polled.items() if isinstance(found, TableStatus)}
+    finally:
+        ended.set()
+    assert answered == set(tables[1::2])
+
+
 def test_a_copy_is_made_of_the_properties() -> None:
     copy: Any = pickle.loads(pickle.dumps(opened(root="/lake")))
 
