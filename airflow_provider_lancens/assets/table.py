@@ -207,11 +207,11 @@ def emit_asset_event(
 
 
 def _with_earlier(known: Mapping[str, Any], noted: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the extra of an event for a write, and for those that the task made before.
+    """Return the extra of an event for a write, and for the writes that the task has noted before.
 
     Args:
         known: the extra so far.
-        noted: that of the write.
+        noted: the extra for the write alone.
     """
     from airflow_provider_lancens.assets.event_records import merged, record_of
 
@@ -221,7 +221,8 @@ def _with_earlier(known: Mapping[str, Any], noted: Mapping[str, Any]) -> Mapping
     if found is None:  # it has changed nothing
         return known
     counts = {name: known[name] + noted[name] for name in _COUNTS if name in known and name in noted}
-    return {**noted, **merged(earlier, found), **counts}
+    # Threads may note their writes, and a retry may find them, in another order than they were committed in.
+    return {**noted, **merged(earlier, found, is_of_known_run=True), **counts}
 
 
 def emit_no_event(context: Context, task: Any, table: LanceTable) -> None:

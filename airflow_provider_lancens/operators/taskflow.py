@@ -49,8 +49,8 @@ _MAY_NOT_BE_EMPTY = ("version", "filter", "where", "delete_when", "key")
 """Arguments of a table's methods that may be left out; an empty value is refused."""
 
 
-_OF_TASK = "lance_writes"
-"""Key of the task's context."""
+_CONTEXT_KEY = "lance_writes"
+"""Key of the `WritesOfTask` in the task's context."""
 
 
 @dataclass(slots=True)
@@ -73,15 +73,15 @@ class WritesOfTask:
     """How often it has begun to compute a column, by table and column."""
     ranges: list[tuple[str, int]] = field(default_factory=list)
     """Each with the thread that is in its block."""
-    running: set[tuple[str, str]] = field(default_factory=set)
-    """The tables and keys of the writes that threads are making."""
+    running: set[tuple[str, str | None]] = field(default_factory=set)
+    """The tables and keys of the writes that threads are making; of writes without a key, also with None."""
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     @classmethod
     def of(cls, context: Any) -> WritesOfTask:
-        """Return the one of a task, which its context keeps."""
+        """Return the writes of a task, which its context keeps."""
         # By one call, since several threads may make the first one.
-        found: WritesOfTask = context.setdefault(_OF_TASK, cls(tuple(context["task"].outlets)))
+        found: WritesOfTask = context.setdefault(_CONTEXT_KEY, cls(tuple(context["task"].outlets)))
         return found
 
     def begin_range(self, name: str) -> None:
@@ -101,28 +101,34 @@ class WritesOfTask:
             self.ranges.append((name, thread))
 
     @contextmanager
-    def writing(self, table: str, identify: Callable[[], str]) -> Iterator[str]:
+    def writing(self, table: str, identify: Callable[[], str], *, is_counted: bool) -> Iterator[str]:
         """Provide the key of a write for the block that makes it.
 
         Args:
             table: the table's name.
             identify: returns the key.
+            is_counted: whether no key was given. Then two threads would also take their numbers in any order,
+                and in another one in a retry, where the keys differ by a digest of the rows.
 
         Raises:
-            AirflowFailException: another thread makes a write under it, for which this one would be taken.
+            AirflowFailException: another thread makes a write under it, for which this one would be taken, or
+                both have none.
         """
         with self.lock:
             key = identify()
-            if (table, key) in self.running:
+            made = {(table, key), *([(table, None)] if is_counted else [])}
+            if taken := made & self.running:
+                how = f"under the key {key!r}" if (table, key) in taken else "without a key"
                 raise AirflowFailException(
-                    f"table {table}: another thread of this task is writing to it under the key {key!r}, for "
-                    "which this write would be taken; set the key of each write to what identifies its rows"
+                    f"table {table}: another thread of this task is writing to it {how}, for which this "
+                    "write would be taken; set the key of each write to what identifies its rows"
                 )
-            self.running.add((table, key))
+            self.running |= made
         try:
             yield key
         finally:
-            self.running.discard((table, key))
+            with self.lock:
+                self.running -= made
 
 
 class TaskWrites(Execution):
@@ -194,7 +200,7 @@ class TaskWrites(Execution):
                 return str(given.key)
             return counted.next_key(self._task_key(pending.digest))
 
-        with self._task.writing(name, identify) as key:
+        with self._task.writing(name, identify, is_counted=counted is not None) as key:
             if counted is not None:
                 fingerprint = counted.fingerprint(
                     fingerprint, self._task.read, pending.conditions, pending.digest
@@ -219,14 +225,15 @@ class TaskWrites(Execution):
     def report(self, table: TableId, result: WriteResult) -> None:
         """See `Execution.report`: an outlet that is the table's asset is updated."""
         written = LanceTable.of(self._hook.asset_authority, table)
-        if result.is_outdated:
-            self._task.outdated.append(written)
-        elif result.version is not None:
-            version, previous = result.version, result.previous_version
-            emit_asset_event(self._context, self._task.outlets, written, version, previous, result.event)
-        self._leave_out_outdated()
-        self._task.written.append(result.as_dict())
-        self._context["ti"].xcom_push(WRITES_XCOM, self._task.written)  # a sensor downstream looks there
+        with self._task.lock:  # one thread reads the event that another one extends
+            if result.is_outdated:
+                self._task.outdated.append(written)
+            elif result.version is not None:
+                version, previous = result.version, result.previous_version
+                emit_asset_event(self._context, self._task.outlets, written, version, previous, result.event)
+            self._leave_out_outdated()
+            self._task.written.append(result.as_dict())
+            self._context["ti"].xcom_push(WRITES_XCOM, self._task.written)  # a sensor downstream looks there
 
     def _leave_out_outdated(self) -> None:
         """Emit no event for a table of which each write so far was skipped and is outdated."""

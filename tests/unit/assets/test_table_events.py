@@ -48,6 +48,8 @@ def test_an_event_covers_all_writes_of_a_task() -> None:
         "previous_version": None,
         "version": 2,
     }
+    in_other_order = extra_of((1, 2, "upsert", 3), (None, 1, "append", 10))
+    assert (in_other_order["previous_version"], in_other_order["version"]) == (None, 2)
 
 
 def test_a_write_that_changed_nothing_takes_nothing_from_the_event_of_a_task() -> None:
