@@ -24,6 +24,7 @@ task as it does in a job without Airflow, and ``error.code`` has the number::
     │   ├── TableVersionNotFoundError        11   fails
     │   ├── TableColumnNotFoundError         12   fails
     │   ├── InvalidInputError                13   fails
+    │   │   └── DifferentDataError           13   fails: the key was committed with other data
     │   ├── ConcurrentModificationError      14   retried: another writer was first
     │   │   ├── StaleTableError              14   retried: the table was replaced or converted
     │   │   └── PassedVersionError           14   fails: the table is past the expected version

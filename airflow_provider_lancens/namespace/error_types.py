@@ -18,6 +18,10 @@ class PassedVersionError(spec_errors.ConcurrentModificationError):
     """Whether a later try may succeed; otherwise, the code says it."""
 
 
+class DifferentDataError(spec_errors.InvalidInputError):
+    """A write was committed under its idempotency key with other data, in whose place it isn't made (13)."""
+
+
 class UnreadableTablesError(spec_errors.ServiceUnavailableError):
     """None of several tables of a database can be read: the server fails, or refuses the database (17)."""
 

@@ -10,7 +10,7 @@ import json
 import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -271,12 +271,13 @@ def move_release_set(
     fingerprint = json.dumps(members, sort_keys=True)
     identity = WriteIdentity(key, fingerprint, "skip", execution_id)
     with resolved_table(namespace, release_set) as target:
-        context = WriteContext.begin(target, WriteRequest(Overwrite(), identity))
-        lookup = context.lookup
-        if lookup.earlier is not None:
-            # An upstream task may have been cleared since an earlier try of this execution.
-            lookup.check_same_data(lookup.earlier)
-            return _result(_earlier_release(lookup, lookup.earlier), members)
+        with _never_repeated(target, key):
+            context = WriteContext.begin(target, WriteRequest(Overwrite(), identity))
+            lookup = context.lookup
+            if lookup.earlier is not None:
+                # An upstream task may have been cleared since an earlier try of this execution.
+                lookup.check_same_data(lookup.earlier)
+                return _result(_earlier_release(lookup, lookup.earlier), members)
         before = _checked(lookup, members, expected_version, allow_older=allow_older)
         tags = ReleaseTags(namespace, target)
         if lookup.latest is not None:
@@ -309,6 +310,21 @@ def find_release_set(
     with resolved_table(namespace, release_set) as target:
         dataset = open_version(target, version)
         return dataset.version, read_members(dataset, target.id)
+
+
+@contextmanager
+def _never_repeated(target: ResolvedTable, key: str | None) -> Iterator[None]:
+    """Refuse other versions under the key of a release in its own words: no argument makes it again."""
+    from airflow_provider_lancens.namespace.error_types import DifferentDataError
+
+    try:
+        yield
+    except DifferentDataError as error:
+        raise spec_errors.InvalidInputError(
+            f"release set {target.id}: other versions of the tables were released under idempotency key "
+            f"{key!r}; nothing was released, since a release is never made again. Release these versions under "
+            "another key, such as by another run"
+        ) from error
 
 
 def _result(written: WriteResult, members: Mapping[str, int]) -> ReleaseResult:

@@ -222,8 +222,10 @@ def _replaced(search: RecordSearch) -> tuple[KeyedCommit, ...]:
 
 
 def _different_data(lookup: KeyLookup, found: KeyedCommit) -> spec_errors.InvalidInputError:
+    from airflow_provider_lancens.namespace.error_types import DifferentDataError
+
     write = lookup.write
-    return spec_errors.InvalidInputError(
+    return DifferentDataError(
         f"table {lookup.target.id}: version {found.version} was committed under idempotency key "
         f"{write.key!r} with different data (fingerprint {found.fingerprint}, now {write.fingerprint}); "
         "nothing was written. Use another key to write this data as well, or on_existing_key='redo' to write "

@@ -9,7 +9,7 @@ from lance_namespace.errors import ConcurrentModificationError, InvalidInputErro
 
 from airflow_provider_lancens import connect
 from airflow_provider_lancens.namespace.error_types import PassedVersionError
-from airflow_provider_lancens.spark import NamespaceSpec
+from airflow_provider_lancens.spark import NamespaceSpec, WriteIdentity
 from airflow_provider_lancens.spark.release_sets import move_release_set
 
 NOWHERE = NamespaceSpec("dir", {"root": "/nowhere"})
@@ -59,3 +59,20 @@ def test_an_expected_version_that_the_release_set_has_passed_is_told_from_one_th
     with pytest.raises(ConcurrentModificationError, match="is at version 1, but expected_version=2") as early:
         daily.release({"orders": 1}, expected_version=2)
     assert not isinstance(early.value, PassedVersionError)
+
+
+@pytest.mark.parametrize("execution_id", [None, "a run of a task"])
+def test_other_versions_under_the_key_of_a_release_are_refused_with_what_to_do(
+    tmp_path: Path, execution_id: str | None
+) -> None:
+    lake = connect("dir", {"root": str(tmp_path)})
+    for name in ("orders", "daily"):
+        lake.declare_table(name)
+    for number in range(2):
+        lake.table("orders").append(pa.table({"n": [number]}))
+    daily = lake.release_set("daily")
+    daily.release({"orders": 1}, key=WriteIdentity("monday", execution_id=execution_id))
+
+    with pytest.raises(InvalidInputError, match="Release these versions under another key") as refused:
+        daily.release({"orders": 2}, key=WriteIdentity("monday", execution_id=execution_id))
+    assert "on_existing_key" not in str(refused.value), "an argument that a release doesn't have"
