@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.locations import is_local, location_fault, normalize
+from airflow_provider_lancens.namespace.row_errors import RowError
 from airflow_provider_lancens.namespace.system_columns import ROW_ADDRESS
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ def blob_array(column: pa.Array, name: str) -> pa.Array:
         name: the column's name, for messages.
 
     Raises:
-        ValueError: a value isn't valid; the message names the column.
+        RowError: a value isn't valid.
     """
     count, is_null = len(column), column.is_null()
     data, uris = pa.nulls(count, pa.large_binary()), pa.nulls(count, pa.string())
@@ -133,14 +134,8 @@ def blob_array(column: pa.Array, name: str) -> pa.Array:
     return pa.ExtensionArray.from_storage(_type(), storage)
 
 
-def as_blob_uri(value: str, name: str) -> str:
-    """Return a URI as Lance takes it: local paths are quoted, Hadoop's schemes of S3 replaced.
-
-    Raises:
-        ValueError: it is empty or relative, or contains credentials; the message names the column.
-    """
-    if (fault := location_fault(value, of_table=False)) is not None:
-        raise ValueError(f"column {name}: expected the URI of a file, or null, but {fault}")
+def _blob_uri(value: str) -> str:
+    """Return a URI as Lance takes it: local paths are quoted, Hadoop's schemes of S3 replaced."""
     if is_local(value) and not value.startswith("file:"):
         return f"file://{quote(value)}"
     location = normalize(value)
@@ -153,15 +148,17 @@ def _referenced(column: pa.Array, name: str) -> tuple[pa.Array, pa.Array, list[p
     position, size = (_child(column, part, pa.int64()) for part in ("position", "size"))
     _refuse(
         pc.and_(pc.and_(uris.is_null(), data.is_null()), column.is_valid()),
-        f"column {name}: a reference without a URI; the bytes of a blob that a table has are read with "
+        name,
+        "a reference without a URI; the bytes of a blob that a table has are read with "
         f"blobs={{{name!r}: 'all'}}",
     )
     _refuse(
         pc.and_(column.is_valid(), pc.xor(position.is_null(), size.is_null())),
-        f"column {name}: a reference with only one of position and size; set both, or neither",
+        name,
+        "a reference with only one of position and size; set both, or neither",
     )
     invalid = pc.or_(pc.less(position, 0), pc.less(size, 1))
-    _refuse(invalid, f"column {name}: expected a position of at least 0 and a size of at least 1 byte")
+    _refuse(invalid, name, "expected a position of at least 0 and a size of at least 1 byte")
     return data, uris, [part.cast(pa.uint64()) for part in (position, size)]
 
 
@@ -175,12 +172,15 @@ def _child(column: pa.Array, name: str, arrow: pa.DataType) -> pa.Array:
 
 def _uris(column: pa.Array, name: str) -> pa.Array:
     values = column.to_pylist()
-    return pa.array([value if value is None else as_blob_uri(value, name) for value in values], pa.string())
+    for row, value in enumerate(values):
+        if value is not None and (fault := location_fault(value, of_table=False)) is not None:
+            raise RowError(row, name, f"expected the URI of a file, or null, but {fault}")
+    return pa.array([value if value is None else _blob_uri(value) for value in values], pa.string())
 
 
-def _refuse(invalid: pa.Array, message: str) -> None:
-    if pc.any(invalid).as_py():
-        raise ValueError(message)
+def _refuse(invalid: pa.Array, name: str, reason: str) -> None:
+    if (row := pc.index(invalid, True).as_py()) >= 0:
+        raise RowError(row, name, reason)
 
 
 def _type() -> pa.DataType:

@@ -322,8 +322,8 @@ def _never_repeated(target: ResolvedTable, key: str | None) -> Iterator[None]:
     except DifferentDataError as error:
         raise spec_errors.InvalidInputError(
             f"release set {target.id}: other versions of the tables were released under idempotency key "
-            f"{key!r}; nothing was released, since a release is never made again. Release these versions under "
-            "another key, such as by another run"
+            f"{key!r}; nothing was released, since a release is never made again. Release these versions "
+            "under another key, such as by another run"
         ) from error
 
 

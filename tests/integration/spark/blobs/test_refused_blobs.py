@@ -35,7 +35,7 @@ def test_an_invalid_uri_is_refused(
 ) -> None:
     write_table(clips(spark, (0, b"x")), spec, table, options=BLOBS)
 
-    with pytest.raises(Exception, match=message) as caught:
+    with pytest.raises(InvalidInputError, match=message) as caught:
         write_table(clips(spark, (1, value)), spec, table)
 
     assert "key:secret" not in str(caught.value)
@@ -45,7 +45,7 @@ def test_an_invalid_uri_is_refused(
 def test_an_invalid_reference_is_refused(spark: SparkSession, spec: NamespaceSpec, table: str) -> None:
     frame = spark.createDataFrame([(0, ("/x", 0, None))], REFERENCES)
 
-    with pytest.raises(Exception, match="only one of position and size"):
+    with pytest.raises(InvalidInputError, match="only one of position and size"):
         write_table(frame, spec, table, options=BLOBS)
 
 
