@@ -321,9 +321,14 @@ class Metastore(Protocol):
         """
 
     def drop_tables(
-        self, namespace: NamespaceId, names: Collection[str]
+        self, namespace: NamespaceId, tables: Collection[CatalogTable]
     ) -> Mapping[str, LanceNamespaceError]:
         """Drop many catalog tables without deleting files.
+
+        Args:
+            namespace: their namespace.
+            tables: the tables as they were read, see `drop_table`; without a location and a time of creation
+                if they couldn't be read.
 
         Returns:
             The error of each table that couldn't be dropped, by name; a missing table counts as dropped.
@@ -343,10 +348,14 @@ def is_dropped(table: CatalogTable, found: CatalogTable | None) -> bool:
     """Whether a catalog table is gone, also if another one of its name has been created since.
 
     Args:
-        table: the table as it was read before.
+        table: the table as it was read before; if nothing but its name is known, any one of that name is it.
         found: the one of its name now.
     """
-    if found is None or found.created != table.created:
+    if found is None:
+        return True
+    if table.created is None and table.location is None:
+        return False
+    if found.created != table.created:
         return True
     return normalize(found.location or "") != normalize(table.location or "")
 

@@ -290,11 +290,11 @@ class GlueMetastore:
         self._api.change(call, lambda: is_dropped(table, self._find_table(table.id)))
 
     def drop_tables(
-        self, namespace: NamespaceId, names: Collection[str]
+        self, namespace: NamespaceId, tables: Collection[CatalogTable]
     ) -> Mapping[str, LanceNamespaceError]:
         """Drop catalog tables in batches; stop, keeping the rest, if a batch fails as a whole."""
         failed: dict[str, LanceNamespaceError] = {}
-        rest = list(names)
+        rest = [table.id.name for table in tables]
         while rest:
             batch = rest[:PAGE]
             try:

@@ -353,32 +353,33 @@ class HiveMetastore:
 
     def drop_table(self, table: CatalogTable) -> None:
         """Drop a catalog table with ``deleteData=false``."""
-        self._drop_table(table.id, took_effect=lambda: is_dropped(table, self._find_table(table.id)))
 
-    def _drop_by_name(self, table: TableId) -> None:
-        self._drop_table(table, took_effect=lambda: self._find_table(table) is None)
-
-    def _drop_table(self, table: TableId, took_effect: Callable[[], bool]) -> None:
         def drop(connection: Connection) -> None:
-            connection.client.drop_table(connection.dialect.database(table.namespace), table.name, False)
+            database = connection.dialect.database(table.id.namespace)
+            connection.client.drop_table(database, table.id.name, False)
 
-        self._api.change(TABLE_ERRORS, f"drop table {table}", drop, took_effect)
+        def took_effect() -> bool:
+            return is_dropped(table, self._find_table(table.id))
+
+        self._api.change(TABLE_ERRORS, f"drop table {table.id}", drop, took_effect)
 
     def drop_tables(
-        self, namespace: NamespaceId, names: Collection[str]
+        self,
+        namespace: NamespaceId,  # noqa: ARG002 each table has it
+        tables: Collection[CatalogTable],
     ) -> Mapping[str, LanceNamespaceError]:
         """Drop catalog tables one by one; stop, keeping the rest, if the server is unreachable."""
         failed: dict[str, LanceNamespaceError] = {}
-        wanted = list(names)
-        for index, name in enumerate(wanted):
+        wanted = list(tables)
+        for index, table in enumerate(wanted):
             try:
-                self._drop_by_name(namespace.table(name))
+                self.drop_table(table)
             except TableNotFoundError:
                 continue
             except ServiceUnavailableError as error:
-                return failed | dict.fromkeys(wanted[index:], error)
+                return failed | {left.id.name: error for left in wanted[index:]}
             except LanceNamespaceError as error:
-                failed[name] = error
+                failed[table.id.name] = error
         return failed
 
     def _catalog_in_use(self, connection: Connection) -> str | None:

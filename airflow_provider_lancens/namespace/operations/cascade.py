@@ -236,20 +236,21 @@ class Cascade:
     ) -> dict[TableId, spec_errors.LanceNamespaceError]:
         """Drop tables unless they have changed since the plan; return the error of each that remains."""
         try:
-            reads = self.metastore.get_tables(database, [table.id.name for table in tables])
-            current = {now.id: now for now in _planned(database, reads)}
+            reads = list(self.metastore.get_tables(database, [table.id.name for table in tables]))
         except spec_errors.NamespaceNotFoundError:
             return {}  # dropped concurrently, with its tables
         except spec_errors.LanceNamespaceError as error:
             return {table.id: error for table in tables}
+        current = {now.id: now for now in _planned(database, reads)}
         left: dict[TableId, spec_errors.LanceNamespaceError] = {}
         for table in tables:
             if table.id in current and (difference := table.difference(current[table.id])):
                 left[table.id] = spec_errors.NamespaceNotEmptyError(
                     f"table {table.id} was {difference} since the plan"
                 )
-        names = [table.id.name for table in tables if table.id in current and table.id not in left]
-        failed = self.metastore.drop_tables(database, names)
+        read = {now.id: now for one in reads for now in one.tables}
+        unchanged = [table.id for table in tables if table.id in current and table.id not in left]
+        failed = self.metastore.drop_tables(database, [read.get(one, CatalogTable(one)) for one in unchanged])
         return left | {database.table(name): error for name, error in failed.items()}
 
     def _descendants(self, namespace: NamespaceId) -> Iterator[NamespaceId]:

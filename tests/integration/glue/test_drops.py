@@ -24,6 +24,10 @@ def names(glue: GlueDouble, db: NamespaceId) -> list[str]:
     return made
 
 
+def as_read(db: NamespaceId, *names: str) -> list[CatalogTable]:
+    return [CatalogTable(db.table(name)) for name in names]
+
+
 def test_restrict_never_sends_the_drop_of_a_non_empty_database(
     glue: GlueDouble, catalog: GlueMetastore, table: CatalogTable
 ) -> None:
@@ -47,7 +51,7 @@ def test_tables_of_a_batch_that_were_not_dropped_are_named_with_the_reason(
 ) -> None:
     kept = {"t007": "AccessDeniedException", "t150": "ConcurrentModificationException"}
     with glue.faults.keeping(kept):
-        failed = catalog.drop_tables(db, [*names, "gone already"])
+        failed = catalog.drop_tables(db, as_read(db, *names, "gone already"))
     assert {name: error.code for name, error in failed.items()} == {
         "t007": ErrorCode.PERMISSION_DENIED,
         "t150": ErrorCode.CONCURRENT_MODIFICATION,
@@ -59,7 +63,7 @@ def test_a_failed_batch_stops_the_batches_after_it(
     glue: GlueDouble, catalog: GlueMetastore, db: NamespaceId, names: list[str]
 ) -> None:
     with glue.faults.on("BatchDeleteTable", None, DENIED):
-        failed = catalog.drop_tables(db, names)
+        failed = catalog.drop_tables(db, as_read(db, *names))
     assert list(failed) == names[100:]
     assert {error.code for error in failed.values()} == {ErrorCode.PERMISSION_DENIED}
     assert sorted(catalog.list_tables(db)) == names[100:]
@@ -78,7 +82,8 @@ def test_a_partial_cascade_keeps_the_database_and_can_be_repeated(
 
 
 def test_tables_of_a_missing_database_are_missing(catalog: GlueMetastore, database: str) -> None:
-    assert catalog.drop_tables(NamespaceId.of([database]), ["t"]) == {}
+    missing = NamespaceId.of([database])
+    assert catalog.drop_tables(missing, as_read(missing, "t")) == {}
 
 
 @pytest.mark.parametrize(

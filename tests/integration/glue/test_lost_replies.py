@@ -54,7 +54,7 @@ def test_a_batch_is_dropped_despite_lost_replies(
     glue: GlueDouble, catalog: GlueMetastore, table: CatalogTable, fault: object
 ) -> None:
     with glue.faults.on("BatchDeleteTable", fault):
-        assert catalog.drop_tables(table.id.namespace, ["t"]) == {}
+        assert catalog.drop_tables(table.id.namespace, [table]) == {}
     assert catalog.list_tables(table.id.namespace) == []
 
 

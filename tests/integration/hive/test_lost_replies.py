@@ -9,6 +9,7 @@ import pytest
 from lance_namespace.errors import (
     ConcurrentModificationError,
     NamespaceAlreadyExistsError,
+    NamespaceNotEmptyError,
     ServiceUnavailableError,
     TableAlreadyExistsError,
     TableNotFoundError,
@@ -86,7 +87,7 @@ def test_a_table_is_dropped_once(
         getattr(proxied, operation)({"id": [db, "t"]})
 
 
-@pytest.mark.parametrize("operation", ["deregister_table", "drop_table"])
+@pytest.mark.parametrize("operation", ["deregister_table", "drop_table", "cascade"])
 def test_a_table_that_is_declared_again_before_a_lost_drop_is_verified_stays(
     proxied: Hive2Namespace,
     namespace: Hive2Namespace,
@@ -108,7 +109,11 @@ def test_a_table_that_is_declared_again_before_a_lost_drop_is_verified_stays(
     monkeypatch.setattr(HiveMetastore, "_find_table", declared_again)
     proxy.lose_reply(DROP)
 
-    getattr(proxied, operation)({"id": [db, "t"]})
+    if operation == "cascade":
+        with pytest.raises(NamespaceNotEmptyError, match="another client added to it"):
+            proxied.drop_namespace({"id": [db], "behavior": "cascade"})
+    else:
+        getattr(proxied, operation)({"id": [db, "t"]})
 
     assert names_in(server.uri, db) == ["t"]
     assert namespace.describe_table({"id": [db, "t"]}).location == declared[0]

@@ -100,10 +100,10 @@ class MemoryMetastore:
         yield from self.get_tables(namespace, self.list_tables(namespace))
 
     def drop_tables(
-        self, namespace: NamespaceId, names: Collection[str]
+        self, namespace: NamespaceId, tables: Collection[CatalogTable]
     ) -> Mapping[str, LanceNamespaceError]:
-        for name in names:
-            self.tables.pop(namespace.table(name), None)
+        for table in tables:
+            self.tables.pop(table.id, None)
         return {}
 
     def default_location(self, namespace: NamespaceId, root: str) -> str:
