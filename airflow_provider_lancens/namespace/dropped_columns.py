@@ -31,10 +31,11 @@ def check_values_left(dataset: LanceDataset, dropped: Sequence[str], table: str)
         for fragment in dataset.get_fragments()
         if kept.isdisjoint(number for file in fragment.metadata.files for number in file.fields)
     ]
-    if emptied:
+    if kept and emptied:  # Lance refuses to drop all columns
+        several = f"{len(emptied)} fragments, such as {emptied[0]}, have"
         raise spec_errors.InvalidInputError(
-            f"table {table}: columns: {len(emptied)} fragments, such as {emptied[0]}, have values of "
-            f"{', '.join(dropped)} alone, and Lance couldn't read the table without any; nothing was "
+            f"table {table}: columns: {several if len(emptied) > 1 else f'fragment {emptied[0]} has'} values "
+            f"of {', '.join(dropped)} alone, and Lance couldn't read the table without any; nothing was "
             "changed. Compute values of a column that stays for their rows first, or delete these rows"
         )
 
