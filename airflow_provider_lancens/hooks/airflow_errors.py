@@ -58,6 +58,7 @@ task as it does in a job without Airflow, and ``error.code`` has the number::
     │       ├── JarsMissingError                  retried
     │       ├── FolderInUseError                  retried
     │       └── MetastoreStartError               retried
+    ├── SourceRowsError                           retried: rows that were passed ended with an error
     ├── FragmentsReplacedError                    in no task: the computation of a column plans anew
     ├── ClusterError                              in no task: a cluster didn't answer, which is logged
     ├── TException

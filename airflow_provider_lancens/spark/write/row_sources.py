@@ -243,6 +243,25 @@ def _with_timestamps(frame: DataFrame, as_timestamps: Sequence[bool]) -> DataFra
     return frame.toDF(*names).selectExpr(*values).toDF(*frame.columns)
 
 
+class SourceRowsError(Exception):
+    """The rows that a caller has passed ended with an error, which is the cause of this one."""
+
+
+@dataclass(slots=True)
+class _GivenBatches:
+    """The batches of an Arrow stream, and the error with which it ended."""
+
+    rows: pa.Table | pa.RecordBatchReader
+    error: Exception | None = None
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from self.rows.to_batches() if isinstance(self.rows, pa.Table) else self.rows
+        except Exception as error:  # whatever the stream raises
+            self.error = error
+            raise
+
+
 @dataclass(frozen=True, slots=True)
 class ArrowRows:
     """The rows of an Arrow stream, see `Rows`."""
@@ -304,13 +323,20 @@ class ArrowRows:
     def write(self, task: WriteTask) -> Written:
         """See `Rows.write`: one task, in this process."""
         written: list[Mapping[str, Any]] = []
-        for batch in task.write(refusing(task.fitted(self._batches()), "rows: {}")):
-            written += batch.to_pylist()
+        given = _GivenBatches(self.rows)
+        try:
+            for batch in task.write(refusing(task.fitted(self._batches(given)), "rows: {}")):
+                written += batch.to_pylist()
+        except Exception:
+            if given.error is None:
+                raise
+            # What Lance raises then has the form of an error of the storage.
+            said = str(given.error).partition(". Detail: ")[0]  # without the traceback, which the cause has
+            raise SourceRowsError(f"rows: they could not be read to their end: {said}") from given.error
         return written
 
-    def _batches(self) -> Iterator[pa.RecordBatch]:
-        batches = self.rows.to_batches() if isinstance(self.rows, pa.Table) else self.rows
-        for batch in without_empty(batches):
+    def _batches(self, given: _GivenBatches | None = None) -> Iterator[pa.RecordBatch]:
+        for batch in without_empty(given or _GivenBatches(self.rows)):
             columns = [plain_array(column) for column in batch.columns]
             plain = pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
             # A batch may be a whole table, whose conversion would take as much memory again.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from lance_namespace.errors import InvalidInputError, TableSchemaValidationError
 
 from airflow_provider_lancens import LanceCatalog, Table, WriteIdentity, connect
-from airflow_provider_lancens.spark.write.row_sources import ArrowRows
+from airflow_provider_lancens.spark.write.row_sources import ArrowRows, SourceRowsError
 
 ROWS = pa.table({"id": [1, 2], "day": ["2026-11-01", "2026-11-02"]})
 
@@ -227,6 +228,24 @@ def test_a_value_that_does_not_fit_is_named_by_its_row_and_column(orders: Table)
     rows = pa.table({"id": [1, 2], "at": pa.array([1_000, 1], pa.timestamp("ns"))})
     with pytest.raises(InvalidInputError, match="rows: row 2, column at"):
         orders.append(rows)
+    assert orders.version == 1
+
+
+@pytest.mark.parametrize("batches", [0, 1])
+@pytest.mark.parametrize("error", [ValueError("a test"), OSError(28, "a test"), KeyError("a test")])
+@pytest.mark.parametrize("options", [None, {"on": ["id"]}])
+def test_an_error_of_the_rows_is_not_taken_for_one_of_the_storage(
+    orders: Table, error: Exception, batches: int, options: dict[str, Any] | None
+) -> None:
+    orders.append(ROWS)
+
+    def failing() -> Iterator[pa.RecordBatch]:
+        yield from ROWS.to_batches() * batches
+        raise error
+
+    rows = pa.RecordBatchReader.from_batches(ROWS.schema, failing())
+    with pytest.raises(SourceRowsError, match=r"^rows: they could not be read to their end: .*a test'?$"):
+        orders.append(rows) if options is None else orders.upsert(rows, **options)
     assert orders.version == 1
 
 
