@@ -477,7 +477,7 @@ def test_columns_are_added_renamed_and_dropped_without_spark(orders: Table) -> N
 
 def test_the_last_columns_with_values_are_not_dropped(orders: Table) -> None:
     orders.add_columns({"amount": "double"})
-    with pytest.raises(InvalidInputError, match="has values of id, day alone"):
+    with pytest.raises(InvalidInputError, match="2 fragments, such as 0, have values of id, day alone"):
         orders.drop_columns(["id", "day"])
 
     assert orders.drop_columns(["id"]).outcome == "done"
