@@ -658,7 +658,8 @@ class Table:
             key: the key of the write.
 
         Raises:
-            InvalidInputError: (13) there is no write under the key whose outcome is unknown.
+            InvalidInputError: (13) there is no write under the key whose outcome is unknown, or no record of
+                it is left.
         """
         from airflow_provider_lancens.spark.keys import confirm_write
 

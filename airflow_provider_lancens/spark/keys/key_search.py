@@ -244,6 +244,11 @@ class RecordSearch:
             confirm_at(self.files, record, newest)
         return True
 
+    @property
+    def may_be_lost(self) -> bool:
+        """Whether the key has no record, and records were lost, maybe also its own."""
+        return self.index.has_lost and not self.attempts
+
     def check_not_lost(self) -> None:
         """Check that the key, which has no commit, isn't one whose record was lost or has expired.
 
@@ -257,7 +262,7 @@ class RecordSearch:
                 "since by keys_older_than of a clean-up; nothing was written. on_existing_key='write_again' "
                 "writes regardless of that"
             )
-        if self.index.has_lost and not self.attempts:
+        if self.may_be_lost:
             raise spec_errors.InvalidTableStateError(
                 f"table {self.target.id}: cannot determine whether idempotency key {self.key!r} was "
                 "committed: the records of keys beside the data, in _lancens, were removed, and so were old "

@@ -271,11 +271,19 @@ def confirm_write(namespace: NamespaceSpec | LanceNamespace, table: TableId | st
     """
     with resolved_table(namespace, table) as target:
         latest = target.open_latest()
-        if latest is None or not RecordSearch.of(target, latest, key).confirm():
+        search = None if latest is None else RecordSearch.of(target, latest, key)
+        if search is not None and search.confirm():
+            return
+        if search is not None and search.may_be_lost:
             raise spec_errors.InvalidInputError(
-                f"table {target.id}: no write under idempotency key {key!r} is in doubt, so "
-                "there is nothing to confirm"
+                f"table {target.id}: idempotency key {key!r} can't be confirmed, since no record of it is left to "
+                "say which version has its rows; if they are in the table, mark its task as success, rather than "
+                "running it again"
             )
+        raise spec_errors.InvalidInputError(
+            f"table {target.id}: no write under idempotency key {key!r} is in doubt, so there is nothing to "
+            "confirm"
+        )
 
 
 def accept_lost_keys(namespace: NamespaceSpec | LanceNamespace, table: TableId | str) -> None:

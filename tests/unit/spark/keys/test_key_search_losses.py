@@ -13,6 +13,7 @@ from airflow_provider_lancens.namespace.storage.object_store import RECORDED
 from airflow_provider_lancens.spark.commit.committer import CommitOutcome
 from airflow_provider_lancens.spark.keys.key_expiry import maintain_keys
 from airflow_provider_lancens.spark.keys.key_records import EXPIRED_KEYS, KeyIndex, digest, folder_of
+from airflow_provider_lancens.spark.keys.on_existing_key import confirm_write
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 from tests.support.prepared_tables import ROWS
 from tests.unit.spark.keys.keyed import files_of, find, touch
@@ -120,6 +121,10 @@ def test_after_a_loss_of_all_records_and_versions_keys_are_refused_until_that_is
     for key in ("january", "march"):
         with pytest.raises(InvalidTableStateError, match=r"records of keys.*were removed.*accept_lost_keys"):
             find(target, key)
+        with pytest.raises(
+            InvalidInputError, match="can't be confirmed, since no record of it is left to say"
+        ):
+            confirm_write(target.namespace, target.id, key)
     index = KeyIndex.of(files_of(target))
     assert index.has_lost
     index.accept_lost()
