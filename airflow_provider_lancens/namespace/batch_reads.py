@@ -18,7 +18,7 @@ OF_THE_SERVER = (
 )
 """Errors of the server rather than of a table: the next request would fail the same way."""
 _OF_THE_TABLE = spec_errors.PermissionDeniedError
-"""What a failing server doesn't answer, however many tables are denied."""
+"""An answer about a table: a server that denies it isn't failing, however many tables are denied."""
 _NONE_OF_SO_MANY = 5
 """Number of failed tables, with none read successfully, after which the server is considered failing."""
 

@@ -112,7 +112,7 @@ def _with_lake_given_later(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def called(*args: Any, **kwargs: Any) -> Any:
         if is_positional and len(args) >= position:
-            # The arguments that are given by position in the DAG leave it out.
+            # In the DAG, arguments are given by position without the lake.
             args = (*args[:position], kwargs.pop(_LAKE), *args[position:])
         return function(*args, **kwargs)
 

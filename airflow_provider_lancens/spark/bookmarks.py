@@ -454,7 +454,7 @@ def fix_range(files: TableFiles, bookmark: str, execution_id: str, after: int, v
 
 
 def common_end(files: TableFiles, bookmark: str, execution_id: str, after: int, version: int) -> int:
-    """Return up to which version each try of an execution has read that may have written.
+    """Return the version up to which every try of an execution has read that may have written.
 
     Of two tries that run at once, each may look for a range before the other one has recorded its own. Then
     one of them finds what the other has written, perhaps without the rows of its own last versions. A try

@@ -49,14 +49,14 @@ def numbered_computation(execution_id: str, number: int) -> str:
 
 
 def includes_computation(made: str, wanted: str) -> bool:
-    """Return whether values that a computation has made are of another one, or were made after it.
+    """Return whether values need not be computed again: their computation is the wanted one, or a later one.
 
-    A later computation of an execution begins with the values of the earlier ones, which a try that is made
-    again would otherwise undo.
+    A later computation of an execution begins with the values of the earlier ones. A retry that made an
+    earlier one again would undo the later one.
 
     Args:
         made: what identifies the computation that made the values.
-        wanted: what identifies the other one.
+        wanted: what identifies the computation that is about to be made.
     """
     (execution, number), (other, least) = _execution_and_number(made), _execution_and_number(wanted)
     return execution == other and number >= least

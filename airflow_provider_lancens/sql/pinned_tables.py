@@ -81,7 +81,7 @@ class PinnedTables:
         return self._pinned[key]
 
     def _key(self, name: tuple[str, ...]) -> tuple[str, ...]:
-        """Return what is equal for names of the same table: without regard to case, but for that of a tag."""
+        """Return a key that all names of a table at a version share; only a tag's name has a case."""
         *outer, last = name
         identifier, at, version = last.partition(_VERSION)
         if self.is_given(name):

@@ -85,8 +85,7 @@ def list_tags(dataset: LanceDataset) -> Mapping[str, Any]:
 def is_on_main(tag: Any) -> bool:
     """Return whether a tag, as Lance describes it, names a version of the main line, and not of a branch.
 
-    Branches count their versions alone, so that the number of one may also be that of a version of the main
-    line.
+    Each branch numbers its versions by itself, so that a version of the main line may have the same number.
     """
     return tag["branch"] in (None, "main")
 
