@@ -6,14 +6,15 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import lance
+import pyarrow as pa
 import pytest
 from lance_namespace.errors import InvalidInputError, InvalidTableStateError
 
+from airflow_provider_lancens import connect
 from airflow_provider_lancens.namespace.storage.object_store import RECORDED
 from airflow_provider_lancens.spark.commit.committer import CommitOutcome
 from airflow_provider_lancens.spark.keys.key_expiry import maintain_keys
 from airflow_provider_lancens.spark.keys.key_records import EXPIRED_KEYS, KeyIndex, digest, folder_of
-from airflow_provider_lancens.spark.keys.on_existing_key import confirm_write
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 from tests.support.prepared_tables import ROWS
 from tests.unit.spark.keys.keyed import files_of, find, touch
@@ -121,15 +122,28 @@ def test_after_a_loss_of_all_records_and_versions_keys_are_refused_until_that_is
     for key in ("january", "march"):
         with pytest.raises(InvalidTableStateError, match=r"records of keys.*were removed.*accept_lost_keys"):
             find(target, key)
-        with pytest.raises(
-            InvalidInputError, match="can't be confirmed, since no record of it is left to say"
-        ):
-            confirm_write(target.namespace, target.id, key)
     index = KeyIndex.of(files_of(target))
     assert index.has_lost
     index.accept_lost()
     assert find(target, "march") is None
     assert not KeyIndex.of(files_of(target)).has_lost
+
+
+def test_a_key_without_records_cannot_be_confirmed_after_their_loss(tmp_path: Path) -> None:
+    table = connect("dir", {"root": str(tmp_path)}).declare_table("orders")
+    for key in ("january", "february"):
+        table.append(pa.table({"id": [1]}), key=key)
+    table.expire_versions(older_than=timedelta(0))
+    shutil.rmtree(Path(table.location.removeprefix("file://"), RECORDED))
+
+    with pytest.raises(InvalidTableStateError, match=r"cannot determine whether .*'january' was committed"):
+        table.append(pa.table({"id": [1]}), key="january")
+    with pytest.raises(
+        InvalidInputError, match="'january' can't be confirmed, since no record of it is left"
+    ):
+        table.confirm_write("january")
+    with pytest.raises(InvalidInputError, match="no write under idempotency key 'february' is in doubt"):
+        table.confirm_write("february")
 
 
 def test_a_table_that_never_had_records_isnt_taken_for_one_that_lost_them(
