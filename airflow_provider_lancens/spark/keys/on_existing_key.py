@@ -276,9 +276,9 @@ def confirm_write(namespace: NamespaceSpec | LanceNamespace, table: TableId | st
             return
         if search is not None and search.may_be_lost:
             raise spec_errors.InvalidInputError(
-                f"table {target.id}: idempotency key {key!r} can't be confirmed, since no record of it is left "
-                "to say which version has its rows; if they are in the table, mark its task as success, rather "
-                "than running it again"
+                f"table {target.id}: idempotency key {key!r} can't be confirmed, since no record of it is "
+                "left to say which version has its rows; if they are in the table, mark its task as success, "
+                "rather than running it again"
             )
         raise spec_errors.InvalidInputError(
             f"table {target.id}: no write under idempotency key {key!r} is in doubt, so there is nothing to "
