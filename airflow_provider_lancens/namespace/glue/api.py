@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -92,6 +93,19 @@ class GlueApi:
                 if not (is_ambiguous(error) and took_effect()):
                     raise
 
+    def drop_table(self, call: GlueCall, is_gone: Callable[[], bool]) -> None:
+        """Make a call that drops a table, and isn't repeated if that is gone.
+
+        The SDK repeats a call whose reply was lost, and would drop another table that was created under the
+        name since.
+
+        Args:
+            call: the call.
+            is_gone: returns whether the table is gone on the server.
+        """
+        with self._client.verified_drop(is_gone), contextlib.suppress(_GoneError):
+            self.change(call, is_gone)
+
     def error_of(self, detail: Mapping[str, str], errors: ErrorMap, attempt: str) -> LanceNamespaceError:
         """Return the error for one item of a batch, given the response's detail for it."""
         error = {"Code": detail.get("ErrorCode", ""), "Message": detail.get("ErrorMessage", "")}
@@ -119,6 +133,10 @@ class GlueApi:
         return response[name]
 
 
+class _GoneError(Exception):
+    """A table that was to be dropped is gone after a reply was lost."""
+
+
 class GlueClient:
     """Lazily created boto3 client, recreated in a forked process."""
 
@@ -127,6 +145,22 @@ class GlueClient:
         self._settings = settings
         self._lock = threading.Lock()
         self._created: tuple[int, Any] | None = None
+        self._drop = threading.local()
+        """Of a thread that drops a table, what verifies that."""
+
+    @contextlib.contextmanager
+    def verified_drop(self, is_gone: Callable[[], bool]) -> Iterator[None]:
+        """Let a call that drops a table fail with `_GoneError` rather than be repeated if that is gone."""
+        self._drop.sent, self._drop.is_gone = 0, is_gone
+        try:
+            yield
+        finally:
+            del self._drop.is_gone
+
+    def _before_drop(self, **_request: Any) -> None:
+        self._drop.sent += 1
+        if self._drop.sent > 1 and self._drop.is_gone():
+            raise _GoneError
 
     def get(self) -> Any:
         """Return the client, which is thread-safe, although its creation isn't.
@@ -165,8 +199,10 @@ class GlueClient:
             retries={"mode": "adaptive", "total_max_attempts": settings.max_attempts},
         )
         try:
-            return session.client("glue", endpoint_url=settings.endpoint, config=config)
+            client = session.client("glue", endpoint_url=settings.endpoint, config=config)
         except ValueError as error:  # the SDK's error for an invalid host or region
             raise InvalidInputError(
                 f"{settings}: {redact(str(error))}; check 'endpoint' and 'region'"
             ) from shareable_cause(error)
+        client.meta.events.register("before-send.glue.DeleteTable", self._before_drop)
+        return client

@@ -287,7 +287,7 @@ class GlueMetastore:
     def drop_table(self, table: CatalogTable) -> None:
         """Drop a catalog table; Glue deletes no files."""
         call = GlueCall("delete_table", _address(table.id), f"drop table {table.id}", TABLE_ERRORS)
-        self._api.change(call, lambda: is_dropped(table, self._find_table(table.id)))
+        self._api.drop_table(call, lambda: is_dropped(table, self._find_table(table.id)))
 
     def drop_tables(
         self, namespace: NamespaceId, tables: Collection[CatalogTable]

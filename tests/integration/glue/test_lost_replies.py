@@ -1,5 +1,7 @@
 """Lost replies: the SDK repeats the request, and finds the effect of the first one."""
 
+from types import SimpleNamespace
+
 import pytest
 from lance_namespace.errors import (
     NamespaceAlreadyExistsError,
@@ -47,6 +49,27 @@ def test_a_table_is_created_and_dropped_despite_lost_replies(
         catalog.drop_table(read)
     with pytest.raises(TableNotFoundError):
         catalog.get_table(table.id)
+
+
+def test_a_table_that_is_declared_again_before_a_lost_drop_is_repeated_stays(
+    glue: GlueDouble, catalog: GlueMetastore, db: NamespaceId, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catalog.create_table(CatalogTable(db.table("t"), "s3://bucket/t.lance", {"table_type": "lance"}))
+    read = catalog.get_table(db.table("t"))
+    other = CatalogTable(db.table("t"), "s3://bucket/other.lance", {"table_type": "lance"})
+    pauses: list[float] = []
+
+    def pause(seconds: float) -> None:
+        if not pauses:
+            catalog.create_table(other)
+        pauses.append(seconds)
+
+    monkeypatch.setattr("botocore.endpoint.time", SimpleNamespace(sleep=pause))
+    with glue.faults.on("DeleteTable", LOST_REPLY):
+        catalog.drop_table(read)
+
+    assert pauses
+    assert catalog.get_table(db.table("t")) == other
 
 
 @FAULTS
