@@ -158,6 +158,19 @@ def test_a_database_without_a_readable_table_does_not_affect_others() -> None:
     assert server.calls == of_each
 
 
+def test_refused_databases_do_not_end_every_poll_before_the_same_others() -> None:
+    tables = [TableId.parse(f"refused{database}$t{table}") for database in range(5) for table in range(5)]
+    last = TableId.parse("a$t")
+    reader, found = polls(Server(catalog_table("a$t"))), dict[TableId, Any]()
+    for _ in range(100):
+        found = reader.poll([*tables, last], found)
+        if isinstance(found[last], TableStatus):
+            break
+    for _ in range(3):
+        found = reader.poll([*tables, last], found)
+        assert found[last] == status("a$t", "/lake/t", needs_listing=True)
+
+
 def test_an_invalid_name_fails_only_its_own_poll_before_anything_is_sent() -> None:
     server = Server(catalog_table("a$t"))
     found = poll(server, "a$no name", "orders", "a$t")
