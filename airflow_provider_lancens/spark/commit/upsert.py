@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.storage.vended_options import snapshot
+from airflow_provider_lancens.spark.blobs import is_blob
 from airflow_provider_lancens.spark.commit.table_change import CommitStep, TableChange
 from airflow_provider_lancens.spark.keys import (
     REPLACE_VALUES,
@@ -150,10 +151,11 @@ def check_keys(on: Sequence[str], schema: pa.Schema, table: str) -> None:
                 f"table {table}: on: Lance cannot match rows by column {name!r}, whose name "
                 "contains a double quote; rename it, or upsert by other columns"
             )
-        if pa.types.is_nested(schema.field(name).type) or pa.types.is_null(schema.field(name).type):
+        arrow = schema.field(name).type
+        if pa.types.is_nested(arrow) or pa.types.is_null(arrow) or is_blob(arrow):
             raise spec_errors.InvalidInputError(
-                f"table {table}: on: column {name!r} is {schema.field(name).type}, which cannot be "
-                "a key; allowed: columns of non-nested types"
+                f"table {table}: on: column {name!r} is {arrow}, which cannot be a key; allowed: columns of "
+                "non-nested types, except blobs"
             )
 
 

@@ -98,7 +98,7 @@ def merged_columns(context: WriteContext, rows: pa.Schema, base: LanceDataset, c
     request, table = context.request, context.table
     check_columns(table, rows)
     plan = merge_plan(
-        _with_new_types(context.layout, rows, base.schema, match_case=columns.match_case),
+        _with_new_types(context.layout_of(rows), rows, base.schema, match_case=columns.match_case),
         base.schema,
         match_case=columns.match_case,
         time_zone_known=columns.time_zone_known,

@@ -12,6 +12,7 @@ from airflow_provider_lancens.spark.options import Change, TableLayout, Upsert, 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import pyarrow as pa
     from lance import LanceDataset
 
     from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
@@ -66,6 +67,21 @@ class WriteContext:
             InvalidTableStateError: (19) the catalog table has something else in its place.
         """
         return self.request.options.over(self.target.layout)
+
+    def layout_of(self, rows: pa.Schema) -> TableLayout:
+        """Return the layout for rows of a table that has data: of the declared columns, those of the rows.
+
+        Others were renamed or dropped since the declaration, or the source has lost them. A column that the
+        write itself names must be among the rows'.
+        """
+        layout, given = self.layout, self.request.options
+        if not given.vector_columns:
+            vectors = {name: size for name, size in layout.vector_columns.items() if name in rows.names}
+            layout = replace(layout, vector_columns=vectors)
+        if not given.blob_columns:
+            blobs = [name for name in layout.blob_columns if name in rows.names]
+            layout = replace(layout, blob_columns=blobs)
+        return layout
 
     @property
     def latest(self) -> LanceDataset | None:

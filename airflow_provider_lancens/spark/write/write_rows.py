@@ -38,7 +38,12 @@ from airflow_provider_lancens.spark.options import TableLayout, WriteRequest
 from airflow_provider_lancens.spark.publish import ChangeSpec, discard_repeated, find_staged, stage
 from airflow_provider_lancens.spark.results import WriteResult
 from airflow_provider_lancens.spark.storage_failures import storage_failures
-from airflow_provider_lancens.spark.table.column_fit import check_columns, mismatches, schema_mismatch
+from airflow_provider_lancens.spark.table.column_fit import (
+    check_columns,
+    mismatches,
+    schema_mismatch,
+    with_vectors,
+)
 from airflow_provider_lancens.spark.table.dataset_ref import small_manifest
 from airflow_provider_lancens.spark.table.history import data_changed
 from airflow_provider_lancens.spark.table.opened_version import parse_filter
@@ -251,11 +256,14 @@ def _task(context: WriteContext, columns: Columns) -> WriteTask:
     table, dataset = context.table, context.target.dataset
     adds_rows = base is not None and change.adds_rows
     merges = base is not None and change.schema_mode == "merge"
-    vectors = None if adds_rows or merges else layout.vector_columns
+    vectors = layout.vector_columns if base is None else None
     kept = None if base is None or change.replaces_schema else base.schema
     schema, match = columns.schema(dataset.storage_options, vectors, kept), None
-    if not (adds_rows or merges):
+    if base is None:
         schema = with_blobs(schema, layout.blob_columns)
+    elif not (adds_rows or merges):
+        present = context.layout_of(schema)
+        schema = with_blobs(with_vectors(schema, present.vector_columns), present.blob_columns)
     if base is not None and merges:
         plan = merged_columns(context, schema, base, columns)
         schema, match = plan.schema, plan.match

@@ -273,3 +273,47 @@ def test_the_digest_of_rows_does_not_depend_on_their_order_and_tells_values_apar
     assert digest(ROWS) != digest(ROWS.slice(1))
     assert digest(ROWS) != digest(ROWS.set_column(1, "day", pa.array(["2026-11-01", None])))
     assert digest(ROWS.to_reader()) is None
+
+
+@pytest.mark.parametrize(
+    ("layout", "value"),
+    [({"blob_columns": ["x"]}, b"value"), ({"vector_columns": {"x": 2}}, [0.5, 1.5])],
+)
+@pytest.mark.parametrize("change", ["renamed", "dropped", "kept"])
+def test_rows_may_lack_a_declared_column_that_was_renamed_or_dropped(
+    lake: LanceCatalog, layout: dict[str, Any], value: Any, change: str
+) -> None:
+    lake.create_namespace("db")
+    table = lake.declare_table("db.t", layout=layout)
+    kind = pa.binary() if isinstance(value, bytes) else pa.list_(pa.float32())
+    table.append(pa.table({"id": [1], "x": pa.array([value], kind)}))
+    stored = table.schema.field("x").type
+    if change == "renamed":
+        table.alter_columns(rename={"x": "y"})
+    elif change == "dropped":
+        table.drop_columns(["x"])
+
+    table.append(pa.table({"id": [2], "n": [2]}), schema_mode="merge")
+    table.upsert(pa.table({"id": [3]}), ["id"], schema_mode="merge")
+    table.overwrite(pa.table({"id": [4]}), where="id = 4", schema_mode="merge")
+    if change == "renamed":
+        table.append(pa.table({"id": [5], "y": pa.array([value], kind)}), schema_mode="merge")
+        assert table.schema.field("y").type == stored
+        table.overwrite(pa.table({"id": [5], "n": [5], "y": pa.array([value], kind)}))
+        assert table.schema.field("y").type == stored
+    table.overwrite(pa.table({"id": [6]}), schema_mode="overwrite")
+
+    assert table.to_arrow().to_pylist() == [{"id": 6}]
+    with pytest.raises(InvalidInputError, match=r"there is no such column|the rows have no column 'x'"):
+        lake.declare_table("db.other", layout=layout).append(pa.table({"id": [1]}))  # its first rows
+
+
+def test_a_blob_is_no_key(lake: LanceCatalog) -> None:
+    lake.create_namespace("db")
+    table = lake.declare_table("db.t", layout={"blob_columns": ["x"]})
+    rows = pa.table({"id": [1], "x": pa.array([b"value"], pa.binary())})
+    table.append(rows)
+
+    for write in (table.upsert, table.overwrite):
+        with pytest.raises(InvalidInputError, match=r"column 'x' is .*, which cannot be a key"):
+            write(rows, on=["x"])
