@@ -70,7 +70,7 @@ class WritesOfTask:
     counted: dict[str, CountedWrites] = field(default_factory=dict)
     keys: Counter[tuple[str, str]] = field(default_factory=Counter)
     computed: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """How often it has begun to compute a column, by table and column."""
+    """How many computations of a column it has made or is making, by table and column."""
     ranges: list[tuple[str, int]] = field(default_factory=list)
     """Each with the thread that is in its block."""
     running: set[tuple[str, str | None]] = field(default_factory=set)
@@ -163,12 +163,22 @@ class TaskWrites(Execution):
         """See `Execution.execution_id`."""
         return execution_id_of(self._context)
 
-    def computation_id(self, table: TableId, column: str) -> str | None:
-        """See `Execution.computation_id`: a task's computations of one column are numbered."""
-        task = self._task
+    @contextmanager
+    def computing(self, table: TableId, column: str) -> Iterator[str | None]:
+        """See `Execution.computing`: a task's computations of one column are numbered.
+
+        A failed computation that is repeated keeps its number, by which it skips what it has finished.
+        """
+        task, of = self._task, (str(table), column)
         with task.lock:
-            task.computed[str(table), column] += 1
-            return numbered_computation(execution_id_of(self._context), task.computed[str(table), column])
+            task.computed[of] += 1
+            number = task.computed[of]
+        try:
+            yield numbered_computation(execution_id_of(self._context), number)
+        except BaseException:
+            with task.lock:
+                task.computed[of] -= 1
+            raise
 
     def begin_range(self, name: str) -> None:
         """See `Execution.begin_range`."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -86,14 +87,15 @@ class Execution:
         """What the tries of the running task's execution share, and no other; None if there is no task."""
         return None
 
-    def computation_id(self, table: TableId, column: str) -> str | None:  # noqa: ARG002 it makes only one
-        """Return what a computation of a column that begins shares with the same one in other tries.
+    @contextmanager
+    def computing(self, table: TableId, column: str) -> Iterator[str | None]:  # noqa: ARG002 it makes only one
+        """Provide what a computation of a column shares with the same one in other tries, for its duration.
 
         Args:
             table: the table.
             column: the column.
         """
-        return self.execution_id
+        yield self.execution_id
 
     def begin_range(self, name: str) -> None:
         """Begin a block whose writes belong to a range of changes.

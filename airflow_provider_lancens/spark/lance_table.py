@@ -1038,21 +1038,22 @@ class Table:
         from airflow_provider_lancens.spark.compute.compute_column import compute_column
 
         sized: dict[str, Any] = {} if batch_rows is None else {"batch_rows": batch_rows}
-        return compute_column(
-            self._spark,
-            self.lake.source,
-            self._table,
-            column,
-            function,
-            columns,
-            dtype=dtype,
-            setup=setup,
-            where=where,
-            commit_every=commit_every,
-            max_tasks=max_tasks,
-            execution_id=self.lake.execution.computation_id(self._table, column),
-            **sized,
-        )
+        with self.lake.execution.computing(self._table, column) as execution_id:
+            return compute_column(
+                self._spark,
+                self.lake.source,
+                self._table,
+                column,
+                function,
+                columns,
+                dtype=dtype,
+                setup=setup,
+                where=where,
+                commit_every=commit_every,
+                max_tasks=max_tasks,
+                execution_id=execution_id,
+                **sized,
+            )
 
     # Maintenance
 

@@ -359,6 +359,33 @@ def test_each_of_several_computations_of_a_column_is_made_once_by_all_tries(
     }
 
 
+def test_a_failed_computation_repeated_in_the_task_is_the_same_computation(
+    own: Try, tables: list[str]
+) -> None:
+    def raised(batch: pa.RecordBatch) -> pa.Array:
+        return pc.add(batch["n"], 100)
+
+    def failing_later(batch: pa.RecordBatch) -> pa.Array:
+        if batch.num_rows and pc.max(batch["id"]).as_py() >= 10:
+            raise ValueError("a test")
+        return raised(batch)
+
+    def compute(lake: LanceCatalog) -> None:
+        table = lake.table(tables[0])
+        table.compute_column("n", lambda batch: batch["id"], ["id"])
+        one = {"where": "TRUE", "commit_every": 1, "max_tasks": 1}
+        with pytest.raises(ColumnFunctionError, match="a test"):
+            table.compute_column("n", failing_later, ["id", "n"], **one)
+        table.compute_column("n", raised, ["id", "n"], **one)
+        table.compute_column("n", raised, ["id", "n"], **one)
+
+    own(lambda lake: lake.table(tables[0]).append(lake.spark.range(0, 20, 1, 2)), "fill")
+    own(compute)
+
+    values = own(lambda lake: lake.table(tables[0]).to_arrow()).to_pylist()
+    assert {row["id"]: row["n"] for row in values} == {number: number + 200 for number in range(20)}
+
+
 def test_a_second_replacement_under_one_key_in_a_task_is_made(own: Try, tables: list[str]) -> None:
     def twice(lake: LanceCatalog) -> list[int]:
         key, table = WriteIdentity("k", on_existing_key="redo"), lake.table(tables[0])
