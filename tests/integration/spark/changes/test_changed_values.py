@@ -65,30 +65,30 @@ def test_an_asset_event_has_the_days_as_partition_keys(hive: Maintained, connect
     table, properties = hive, hive.spec.properties
     lake = connect(host=properties["uri"], extra={"root": properties["root"]})
     outlet = lance_table(table.id, lake)
-    events = OutletEventAccessors()
 
     def source(spark: SparkSession) -> DataFrame:
         return frame(table, *given_rows) if given_rows else frame(table, (1, "")).limit(0)
 
     given_rows = [(1, "2026-11-01"), (2, "2026-11-02")]
 
-    def run(kind: type[LanceWriteOperator] = LanceAppendOperator, **arguments: Any) -> None:
+    def event_of(kind: type[LanceWriteOperator] = LanceAppendOperator, **arguments: Any) -> Any:
         given = {"task_id": "ingest", "table": table.id, "source": source, "lance_conn_id": lake}
         task = kind(**given, outlets=[outlet], **arguments)
+        events = OutletEventAccessors()
         with closing(LanceHook.for_connection(lake)):
             task.execute({"ti": Attempt(), "run_id": "run", "outlet_events": events})  # type: ignore[typeddict-item]
+        return events[outlet]
 
-    run()
-    assert "partitions" not in events[outlet].extra
-    run(event_partitions="day")  # the same commit, found by its key
-    assert events[outlet].extra["partitions"] == ["2026-11-01", "2026-11-02"]
-    if hasattr(events[outlet], "add_partitions"):
-        assert events[outlet].partition_keys == {"2026-11-01", "2026-11-02"}
+    assert "partitions" not in event_of().extra
+    event = event_of(event_partitions="day")  # the same commit, found by its key
+    assert event.extra["partitions"] == ["2026-11-01", "2026-11-02"]
+    if hasattr(event, "add_partitions"):
+        assert event.partition_keys == {"2026-11-01", "2026-11-02"}
     with pytest.raises(AirflowFailException, match="month"):
-        run(event_partitions="month")
+        event_of(event_partitions="month")
 
     given_rows.clear()
     removal = {"where": "day = '2026-11-01'", "key": "removed"}
     for _ in range(2):  # the second finds the commit of the first
-        run(LanceOverwriteOperator, event_partitions="day", **removal)
-        assert events[outlet].extra["partitions"] == ["2026-11-01"]
+        event = event_of(LanceOverwriteOperator, event_partitions="day", **removal)
+        assert event.extra["partitions"] == ["2026-11-01"]
