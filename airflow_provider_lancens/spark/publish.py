@@ -401,13 +401,13 @@ def discard_version(namespace: NamespaceSpec | LanceNamespace, table: TableId | 
     return True
 
 
-def discard_repeated(target: ResolvedTable, write: KeyedWrite, made: int) -> None:
+def discard_repeated(target: ResolvedTable, write: KeyedWrite, made: int | None) -> None:
     """Discard what earlier executions have staged under the key of a write that was staged again.
 
     Args:
         target: the table.
         write: what identifies the write.
-        made: its staged version.
+        made: its staged version; None if it had no rows.
     """
     if write.policy not in ("redo", "redo_if_changed"):
         return
@@ -417,10 +417,10 @@ def discard_repeated(target: ResolvedTable, write: KeyedWrite, made: int) -> Non
         if staged.key == write.key and staged.version != made and files.stat(staged.tag) is not None:
             _discard(target, staged)
             _log.info(
-                "table %s: staged version %d takes the place of %d, which an earlier execution staged under "
+                "table %s: %s takes the place of staged version %d, which an earlier execution staged under "
                 "the same key and nobody has published",
                 target.id,
-                made,
+                "a write without rows" if made is None else f"staged version {made}",
                 staged.version,
             )
 

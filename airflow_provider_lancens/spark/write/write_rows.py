@@ -369,10 +369,12 @@ def _write(rows: Rows, context: WriteContext) -> WriteResult:
             outcome = plan.commit(target, written, lease, attempts)
     commit, key = outcome.commit, context.request.identity.key
     result = commit.result(target.id, context.lookup.started, outcome.outcome, key=key)
-    if outcome.made_here and context.change.stage:
+    if context.change.stage and outcome.outcome != "found":
+        made = commit.version if outcome.made_here else None  # without rows, nothing is staged
         if key is not None:
-            discard_repeated(target, context.write, commit.version)
-        result = _staged_result(replace(result, outcome="staged"), plan.base)
+            discard_repeated(target, context.write, made)
+        if made is not None:
+            result = _staged_result(replace(result, outcome="staged"), plan.base)
     return replace(result, operation=context.change.MODE)
 
 

@@ -11,7 +11,11 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from lance_namespace.errors import InvalidInputError, TableSchemaValidationError
+from lance_namespace.errors import (
+    InvalidInputError,
+    TableSchemaValidationError,
+    TableVersionNotFoundError,
+)
 
 from airflow_provider_lancens import LanceCatalog, Table, WriteIdentity, connect
 from airflow_provider_lancens.spark.write.row_sources import ArrowRows, SourceRowsError
@@ -155,6 +159,25 @@ def test_a_staged_version_has_the_rows_and_is_published(orders: Table, lake: Lan
     assert orders.at(staged.staged_version).count_rows() == 3
     orders.publish(staged)
     assert orders.count_rows() == 3
+
+
+@pytest.mark.parametrize("on", [None, ["id"]])
+def test_a_cleared_task_without_rows_discards_what_it_had_staged(orders: Table, on: list[str] | None) -> None:
+    orders.append(ROWS)
+
+    def staged(rows: pa.Table, execution: str) -> Any:
+        key = WriteIdentity("november", execution_id=execution)
+        if on is None:
+            return orders.append(rows, stage=True, key=key)
+        return orders.upsert(rows, on, stage=True, key=key)
+
+    first = staged(pa.table({"id": [3], "day": ["2026-11-03"]}), "first")
+    cleared = staged(ROWS.slice(0, 0), "cleared")
+
+    assert (cleared.outcome, cleared.staged_version) == ("unchanged", None)
+    with pytest.raises(TableVersionNotFoundError, match="was discarded"):
+        orders.publish(first)
+    assert orders.count_rows() == 2
 
 
 def test_new_columns_are_merged(orders: Table) -> None:
