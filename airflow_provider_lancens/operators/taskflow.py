@@ -70,7 +70,9 @@ class WritesOfTask:
     counted: dict[str, CountedWrites] = field(default_factory=dict)
     keys: Counter[tuple[str, str]] = field(default_factory=Counter)
     computed: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """How many computations of a column it has made or is making, by table and column."""
+    """How many computations of a column it has begun, repeated ones once, by table and column."""
+    failed: dict[tuple[str, str], object] = field(default_factory=dict)
+    """What the last one of them is, if it has failed."""
     ranges: list[tuple[str, int]] = field(default_factory=list)
     """Each with the thread that is in its block."""
     running: set[tuple[str, str | None]] = field(default_factory=set)
@@ -164,20 +166,20 @@ class TaskWrites(Execution):
         return execution_id_of(self._context)
 
     @contextmanager
-    def computing(self, table: TableId, column: str) -> Iterator[str | None]:
+    def computing(self, table: TableId, column: str, what: object) -> Iterator[str | None]:
         """See `Execution.computing`: a task's computations of one column are numbered.
 
-        A failed computation that is repeated keeps its number, by which it skips what it has finished.
+        A failed computation that is repeated next keeps its number, by which it skips what it has finished.
         """
         task, of = self._task, (str(table), column)
         with task.lock:
-            task.computed[of] += 1
+            is_repeated = of in task.failed and task.failed.pop(of) == what
+            task.computed[of] += not is_repeated
             number = task.computed[of]
         try:
             yield numbered_computation(execution_id_of(self._context), number)
         except BaseException:
-            with task.lock:
-                task.computed[of] -= 1
+            task.failed[of] = what
             raise
 
     def begin_range(self, name: str) -> None:

@@ -88,12 +88,18 @@ class Execution:
         return None
 
     @contextmanager
-    def computing(self, table: TableId, column: str) -> Iterator[str | None]:  # noqa: ARG002 it makes only one
+    def computing(
+        self,
+        table: TableId,  # noqa: ARG002 it makes only one
+        column: str,  # noqa: ARG002
+        what: object,  # noqa: ARG002
+    ) -> Iterator[str | None]:
         """Provide what a computation of a column shares with the same one in other tries, for its duration.
 
         Args:
             table: the table.
             column: the column.
+            what: differs for another computation of the column.
         """
         yield self.execution_id
 
