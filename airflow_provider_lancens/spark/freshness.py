@@ -6,6 +6,7 @@ import time
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from airflow_provider_lancens.namespace.storage.object_store import is_detached
 from airflow_provider_lancens.namespace.update_interval import interval_text, parse_interval
 from airflow_provider_lancens.spark.results import FreshnessResult, elapsed
 from airflow_provider_lancens.spark.table.history import is_maintenance, kept_version, transactions
@@ -32,8 +33,11 @@ def newest_data(dataset: LanceDataset) -> DataCommit:
     """Return the newest commit that changed data.
 
     Args:
-        dataset: the dataset, opened at its newest version. One request if that changed data.
+        dataset: the dataset, opened at its newest version, or at a staged one, which changes data itself. One
+            request if that changed data.
     """
+    if is_detached(dataset.version):  # no version before it is a lower number
+        return DataCommit(dataset.version, _committed(dataset), is_exact=True)
     oldest = dataset
     for number, (version, transaction) in enumerate(transactions(dataset, 0)):
         if transaction is None or number == _MOST:

@@ -135,3 +135,14 @@ def test_a_catalog_that_does_not_keep_the_expectation_is_warned_of(
     assert (
         "table orders: its catalog doesn't keep the property lancens.expected_update_interval" in caplog.text
     )
+
+
+def test_a_staged_version_is_as_old_as_its_write(tmp_path: Path) -> None:
+    table = connect("dir", {"root": str(tmp_path)}).declare_table("t")
+    table.append(pa.table({"id": [1]}))
+    staged = table.append(pa.table({"id": [2]}), stage=True)
+
+    found = table.at(staged.staged_version).check_freshness(max_age=timedelta(hours=1))
+
+    assert not found.is_late
+    assert found.version == table.at(staged.staged_version).version
