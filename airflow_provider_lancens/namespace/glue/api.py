@@ -158,8 +158,11 @@ class GlueClient:
             del self._drop.is_gone
 
     def _before_drop(self, **_request: Any) -> None:
+        is_gone = getattr(self._drop, "is_gone", None)
+        if is_gone is None:  # of the probe's own table
+            return
         self._drop.sent += 1
-        if self._drop.sent > 1 and self._drop.is_gone():
+        if self._drop.sent > 1 and is_gone():
             raise _GoneError
 
     def get(self) -> Any:
