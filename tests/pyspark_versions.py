@@ -8,6 +8,7 @@ from packaging.version import Version
 
 SPARK_V_4_0_PLUS = Version(pyspark.__version__) >= Version("4.0")
 SPARK_V_4_1_PLUS = Version(pyspark.__version__) >= Version("4.1")
+SPARK_V_4_2_PLUS = Version(pyspark.__version__) >= Version("4.2")
 
 has_variant = pytest.mark.skipif(not SPARK_V_4_0_PLUS, reason="Spark has VARIANT since 4.0")
 has_time = pytest.mark.skipif(not SPARK_V_4_1_PLUS, reason="Spark has TIME since 4.1")
@@ -21,6 +22,10 @@ has_stream_limits = pytest.mark.skipif(
 )
 
 has_hive_4_client = pytest.mark.skipif(not SPARK_V_4_0_PLUS, reason="Spark takes Hive 4's client since 4.0")
+
+has_kafka_source = pytest.mark.skipif(
+    not SPARK_V_4_2_PLUS, reason="tests/servers has the jars of Spark 4.2's source of Kafka messages alone"
+)
 
 has_pipelines = pytest.mark.skipif(not SPARK_V_4_1_PLUS, reason="Spark has declarative pipelines since 4.1")
 

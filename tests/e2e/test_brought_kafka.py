@@ -12,10 +12,11 @@ import pytest
 
 from airflow_provider_lancens.spark.lance_catalog import connect
 from tests.e2e.dag_run import TREE, DagRunner, dag_run
+from tests.pyspark_versions import has_kafka_source
 from tests.servers.kafka import KafkaBroker, kafka_broker
 from tests.servers.maven import jars_of
 
-pytestmark = [pytest.mark.thorough, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.thorough, pytest.mark.timeout(900), has_kafka_source]
 
 EXAMPLE = TREE / "example_dags" / "bring_kafka.py"
 SENT, LATER, AT_ONCE = 1000, 50, 100
