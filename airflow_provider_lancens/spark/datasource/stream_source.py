@@ -29,7 +29,7 @@ from airflow_provider_lancens.spark.table.opened_version import open_version, pa
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
 from airflow_provider_lancens.spark.types import arrow_schema, spark_schema
 from airflow_provider_lancens.spark.write.write_context import WriteContext
-from airflow_provider_lancens.spark.write.write_rows import WritePlan, digest_of, skipped_write
+from airflow_provider_lancens.spark.write.write_rows import WritePlan, digest_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -241,7 +241,9 @@ class LanceStreamWriter(DataSourceStreamArrowWriter):
             context = WriteContext.begin(target, replace(self.request, identity=identity))
             if context.earlier is not None:
                 check_same_rows(target.id, key, context.earlier, digest_of(rows))
-                skipped_write(context, context.earlier)
+                # No execution writes an epoch once more: whichever repeats it, it finds its commit.
+                found = replace(context.lookup.found_result(context.earlier), outcome="found")
+                _log.info("%s; Spark repeats its epoch", found)
                 return
             keyed = replace(plan, write=context.write, looked_up_to=context.lookup.version)
             outcome = keyed.commit(target, rows, lease)
