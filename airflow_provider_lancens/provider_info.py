@@ -116,7 +116,7 @@ _AUTHENTICATION_FIELDS = {
     "client.tls.ca-file": {
         "label": "TLS CA file",
         "description": "PEM file on each worker, triggerer and API server with the trusted certificate "
-        "authorities. Default: those of the system.",
+        "authorities. Default: the authorities of the system.",
         "schema": _TEXT,
     },
     "client.tls.cert-file": {
@@ -147,13 +147,13 @@ _CATALOG_FIELDS = {
     },
     "session_token": {
         "label": "Session token",
-        "description": "Only with temporary keys, which are not renewed; those of an AWS connection are.",
+        "description": "Only with temporary keys, which are not renewed; the keys of an AWS connection are.",
         "schema": _SECRET,
     },
     "region": {
         "label": "Region",
-        "description": "Region of the catalog, such as eu-west-1. Default: that of the AWS connection or "
-        "the AWS SDK.",
+        "description": "Region of the catalog, such as eu-west-1. Default: the region of the AWS connection "
+        "or the AWS SDK.",
         "schema": _TEXT,
     },
     "catalog_id": {

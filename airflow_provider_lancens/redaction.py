@@ -105,7 +105,7 @@ def secret_values(options: Mapping[str, str]) -> frozenset[str]:
 
 
 def shareable_cause(error: BaseException, secrets: Collection[str] = ()) -> BaseException | None:
-    """Return the error to chain as a cause: itself, or None if its text or that of its causes has secrets.
+    """Return the error to chain as a cause: itself, or None if its text or a cause's text has secrets.
 
     A chained exception's text is logged with the error that it caused, so redacting the latter is not enough.
 

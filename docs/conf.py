@@ -5,7 +5,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-# Airflow makes its home when it is first imported: not in that of whoever builds the pages.
+# Airflow makes its home when it is first imported: not in the home of whoever builds the pages.
 os.environ.setdefault("AIRFLOW_HOME", tempfile.mkdtemp(prefix="airflow-home-"))
 
 sys.path.insert(0, str(Path(__file__).parent))  # for reference_tables

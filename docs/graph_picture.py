@@ -141,7 +141,7 @@ def card(table: Card, theme: Theme) -> str:
 
 
 def row(table: Card, number: int, version: Version, theme: Theme) -> str:
-    """A version with what made it; the one that this run commits stands out."""
+    """A version with what made it; the version that this run commits stands out."""
     y = table.middle_of(number)
     color = theme.text if version.read else theme.muted
     tint = rectangle(table.x + 6, y - ROW // 2 + 1, CARD - 12, ROW - 2, theme.tint, "none", 7)

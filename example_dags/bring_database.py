@@ -1,7 +1,7 @@
 """Copy a whole Hive database to Lance by one mapped task for each table, and report why others are skipped.
 
-The run may be killed and continued at any point: a table that is complete is skipped, and one that isn't is
-written under the same key. A later run brings the tables that are new since.
+The run may be killed and continued at any point: complete tables are skipped, and incomplete tables are
+written under the same key. A later run brings tables that are new since.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ LAKE = {"lance_conn_id": "lake"}
 # [START howto_bring_hive_months]
 @task.lance_spark(hive_tables=True, **LAKE)
 def bring_month(day: str, lake: Any = None) -> dict[str, Any]:
-    """Replace the month of a day by that of the Hive table, and compare the number of rows of both."""
+    """Replace the month of a day by the Hive table's month, and compare the numbers of rows."""
     first = datetime.fromisoformat(day).replace(day=1)
     end = (first + timedelta(days=31)).replace(day=1)
     month = f"day >= '{first:%Y-%m-%d}' AND day < '{end:%Y-%m-%d}'"

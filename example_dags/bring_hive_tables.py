@@ -33,7 +33,7 @@ def rows_of(spark: Any, table: str) -> Any:
 # [START howto_bring_hive_day]
 @task.lance_spark(hive_tables=True, **LAKE)
 def bring_day(day: str, lake: Any = None) -> dict[str, Any]:
-    """Replace a day by that of the Hive table, of which Spark reads that partition alone."""
+    """Replace a day by the same day of the Hive table; Spark reads only its partition."""
     events = lake.spark.table("sales.events").where(f"day = DATE '{day}'")
     return lake.table("sales_lance.events").overwrite(events, where=f"day = '{day}'").as_dict()
 

@@ -40,7 +40,7 @@ WHICH_MONTH = "Leave empty for the first month that is not ingested yet."
 
 @task
 def choose_month(params: dict[str, Any]) -> str:
-    """Return the requested month, or the first one that isn't done."""
+    """Return the requested month, or the first month that isn't done."""
     from airflow_provider_lancens.hooks import LanceHook
 
     month: str | None = params["month"]

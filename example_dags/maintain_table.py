@@ -1,6 +1,6 @@
 """Maintenance: delete rows, compact and index the rest, then remove old versions.
 
-The table is the one that `lance_spark_pinned_read` fills: run that first.
+The DAG `lance_spark_pinned_read` fills the table: run it first.
 """
 
 from __future__ import annotations

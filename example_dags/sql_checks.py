@@ -22,7 +22,7 @@ with DAG(
     doc_md=__doc__,
 ) as dag:
     # [START howto_sql_newest]
-    # Without a version, a task reads the one that is newest when it starts.
+    # Without a version, a task reads the version that is newest when it starts.
     some_rows = SQLCheckOperator(task_id="some_rows", sql="SELECT count(*) FROM ledger.payments")
     # [END howto_sql_newest]
 

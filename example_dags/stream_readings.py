@@ -1,6 +1,6 @@
-"""Streams as tasks: readings arrive as files, and each run writes those that are new.
+"""Streams as tasks: readings arrive as files, and each run writes the new readings.
 
-A second stream reads the table that the first one writes, and keeps the readings of hot days in another one.
+A second stream reads the table that the first one writes, and keeps readings of hot days in another table.
 Each run resumes from the checkpoint, and a task that is killed and retried writes no row twice.
 """
 

@@ -1,7 +1,7 @@
 """Wait for a version: for a table that another writer fills, and then for the next version.
 
 Start it before anything was written to the table; each commit lets it continue. The waits run in the
-triggerer and occupy no worker. The table is a parameter of the run; by default it is the one that
+triggerer and occupy no worker. The table is a parameter of the run; by default it is the table that
 `lance_spark_pinned_read` fills.
 """
 

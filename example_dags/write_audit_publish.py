@@ -1,4 +1,4 @@
-"""Write, audit, publish: nobody reads rows before they are checked; those that fail are discarded."""
+"""Write, audit, publish: nobody reads rows before they are checked; rows that fail are discarded."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def new_versions(triggering_asset_events: Mapping[Any, Iterable[Any]]) -> dict[s
 
 
 def _in_order(triggering_asset_events: Mapping[Any, Iterable[Any]]) -> list[Any]:
-    """Return each event once, in the order of their times; those of an alias are also those of its asset."""
+    """Return each event once, in the order of time; an event of an alias is also an event of its asset."""
     events = list({id(event): event for each in triggering_asset_events.values() for event in each}.values())
     if any(getattr(event, "timestamp", None) is None for event in events):
         return events
@@ -62,7 +62,7 @@ def merged(known: dict[str, Any], found: dict[str, Any], *, is_of_known_run: boo
 
     Args:
         known: the record of the earlier events.
-        found: that of the next event.
+        found: the record of the next event.
         is_of_known_run: whether its run has caused one of the earlier events, too: its tasks may end in
             another order than they commit in, and don't create the table again.
     """

@@ -51,7 +51,7 @@ def check_assets(hook: LanceHook) -> Iterator[Finding]:
             "Give each metastore an Asset authority of its own.",
         )
     else:
-        yield Finding("ok", _SUBJECT, f"they are those of connection {authority!r}")
+        yield Finding("ok", _SUBJECT, f"they are the same as through connection {authority!r}")
 
 
 def check_names(hook: LanceHook, table: TableId) -> Iterator[Finding]:
@@ -100,6 +100,6 @@ def _dags_by_name(uri: str) -> dict[str, list[str]]:
 
 
 def _are_apart(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
-    """Return whether two addresses can't be those of one metastore; each may name other servers of it."""
+    """Return whether two addresses can't belong to one metastore; each may name only some of its servers."""
     both = one.keys() & other.keys()
     return any(set(one[key].split(",")).isdisjoint(other[key].split(",")) for key in both)

@@ -155,7 +155,7 @@ def airflow_error(attempt: str, error: LanceNamespaceError) -> AirflowException:
 
 
 def _airflow_class(kind: type[LanceNamespaceError]) -> type[AirflowException]:
-    """Return the class of errors that are of a namespace's class, and of the one that Airflow goes by."""
+    """Return a subclass of an error's class and of the class by which Airflow decides on a retry."""
     may_pass = getattr(kind, "may_pass", kind.code in _TRANSIENT_CODES)
     airflow_kind = LanceRetryableError if may_pass else AirflowFailException
     return type(kind.__name__, (airflow_kind, kind), {"__module__": kind.__module__, "__doc__": kind.__doc__})
@@ -180,7 +180,7 @@ def airflow_errors(attempt: str) -> Iterator[None]:
 
     try:
         yield
-    except AirflowException:  # among them those that an inner block has converted
+    except AirflowException:  # also the errors that an inner block has converted
         raise
     except LanceNamespaceError as error:
         raise airflow_error(attempt, error) from shareable_cause(error)

@@ -115,7 +115,7 @@ class LanceGlueHook(LanceHook):
             credentials = self._session.get_credentials()
             if credentials is None:
                 return {}
-            frozen = credentials.get_frozen_credentials()  # renews those that are about to run out
+            frozen = credentials.get_frozen_credentials()  # renews credentials that are about to expire
         keys = {
             "access_key_id": frozen.access_key,
             "secret_access_key": frozen.secret_key,

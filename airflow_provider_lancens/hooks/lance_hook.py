@@ -50,7 +50,7 @@ _HOOKS = {
     "lance_glue": ("glue", "LanceGlueHook"),
     "lance": ("catalog_hook", "LanceCatalogHook"),
 }
-"""The modules and hooks of the connection types; the provider's metadata names those for SQL operators."""
+"""Module and hook of each connection type; the provider's metadata names the hooks for SQL operators."""
 
 
 class LanceHook(BaseHook):

@@ -31,7 +31,7 @@ class RowsWithSource(list[Any]):
         return f"{list.__repr__(self)} (of {self.source})"
 
 
-class RowWithSource(tuple[Any, ...]):  # noqa: SLOT001 its attributes are those of a named tuple
+class RowWithSource(tuple[Any, ...]):  # noqa: SLOT001 it has the attributes of a named tuple
     """A row with the same text; a named tuple, which Airflow stores as an XCom."""
 
     _fields: tuple[str, ...]

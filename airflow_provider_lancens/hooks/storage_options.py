@@ -1,4 +1,4 @@
-"""Which storage options a connection may have: known ones, and further ones that airflow.cfg allows.
+"""Which storage options a connection may have: known options, and further options that airflow.cfg allows.
 
 Whoever edits a connection chooses its options, and the processes of Airflow act on them with their own
 permissions: some options make them read a file, run a command, or send their own tokens to a host of the

@@ -79,8 +79,8 @@ def operator_facets(
 
     Args:
         lineage: what it read and wrote.
-        inlets: the task's inlets. Those that name other datasets are returned too, since the provider
-            looks at them only for tasks without any.
+        inlets: the task's inlets. Inlets that name other datasets are returned too, since the provider
+            looks at inlets only for tasks without any.
         outlets: the task's outlets, likewise.
 
     Returns:

@@ -71,7 +71,7 @@ class TableWrite:
     source_version: int | None = None
     """The restored or published version of the same table, whose rows the new version has."""
     derived: Mapping[str, DerivedColumn] = field(default_factory=dict)
-    """By column, as far as it is known."""
+    """How columns were derived, by column, as far as it is known."""
 
     @classmethod
     def of(cls, result: WriteResult | StreamResult | ComputeResult, **details: Any) -> Self:
@@ -158,7 +158,7 @@ class TaskLineage:
     names: Mapping[TableId, DatasetName]
     """Without tables that can't be identified with tables of other tools."""
     columns: Mapping[tuple[TableId, int], Sequence[LineageColumn]]
-    """By table and version; without those that couldn't be read."""
+    """Columns by table and version, as far as they could be read."""
     assets: frozenset[str]
     """The URIs of the tables' assets."""
 

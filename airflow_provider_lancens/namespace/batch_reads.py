@@ -42,7 +42,7 @@ def read_each(
 
     Args:
         names: the tables to read.
-        read: reads some of them by one call, and omits those that don't exist.
+        read: reads some of them by one call, and omits tables that don't exist.
         server_answers: whether the server has already returned tables, so that it isn't failing.
 
     Returns:

@@ -64,7 +64,7 @@ class TableLocation:
     """Location of a catalog table, Lance or not."""
 
     database: str
-    """Its identifier; in a catalog that this namespace can't address, it starts with that catalog."""
+    """Identifier of the database; it starts with the catalog if this namespace can't address the catalog."""
     name: str
     """Name of the table; other clients may use names that no identifier can contain."""
     location: str
@@ -118,14 +118,14 @@ class ParameterChange:
     set: Mapping[str, str]
     remove: Collection[str] = ()
     expect: Expectation | None = None
-    """If given, the server applies the change only if this holds; otherwise a concurrent one may be lost."""
+    """The server applies the change only if this holds; if None, a concurrent change may be lost."""
     columns: tuple[Column, ...] | None = None
-    """The columns; None keeps those that are described."""
+    """The columns that the catalog table describes; None keeps them."""
     location: str | None = None
     """The location; None keeps it."""
 
     def applied_to(self, parameters: Mapping[str, str]) -> dict[str, str]:
-        """Return the parameters after the change; those that it doesn't name are kept."""
+        """Return the parameters after the change; parameters that it doesn't name are kept."""
         return {**{k: v for k, v in parameters.items() if k not in self.remove}, **self.set}
 
 

@@ -44,7 +44,7 @@ class LanceAlterTableOperator(LanceOperator):
         table: table identifier, ``database$table``. Templated.
         rename: new names by the current ones. Templated.
         types: types by the columns' new names, such as ``bigint``; each must represent all values of the
-            present type. That of a struct may have further fields. Templated.
+            present type. The type of a struct may have further fields. Templated.
         nullable: columns to allow nulls in, by their new names. Templated.
         add: types of new columns without values, by name, such as ``bigint``, ``timestamp``,
             ``array<string>``, ``float[768]`` for a vector, or a PyArrow type. A column that exists with

@@ -231,7 +231,7 @@ class LanceWriteOperator(LanceSparkOperator):
             return {WHOLE: request(key, fingerprint)}
         return {
             reading: request(
-                # The rows of other changes don't take the place of those that were written before.
+                # The rows of other changes don't take the place of the rows that were written before.
                 key_of_moved_task("/".join([key, *source.ranges(reading)]), context, target),
                 fingerprint or self._fingerprint_of(source, target, reading),
             )

@@ -26,7 +26,7 @@ class LanceReleaseOperator(LanceOperator):
     Its XCom is ``{"table": str, "operation": str, "outcome": str, "version": int, "previous_version": int |
     None, "key": str | None, "tables": dict[str, int], "seconds": float,
     "reason": str}``: ``table`` and ``version`` are
-    those of the release set; ``outcome`` is ``found`` if an earlier try of the same execution made the
+    the release set's; ``outcome`` is ``found`` if an earlier try of the same execution made the
     release, and ``skipped`` if another execution did. If an outlet is the asset of the release set's table,
     or an asset alias, the extra of its event contains the versions, and ``tables``; a skipped release after a
     newer one emits no event.
@@ -73,7 +73,7 @@ class LanceReleaseOperator(LanceOperator):
         self.key = key
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Make the release, or return the one that an earlier try made.
+        """Make the release, or return the release that an earlier try made.
 
         Raises:
             AirflowFailException: an argument is invalid, there is no such table or version, a table would go

@@ -37,8 +37,8 @@ class LanceDeclareTableOperator(LanceOperator):
     """Declare one or several tables: create their catalog tables in the metastore without writing any rows.
 
     Its XCom is ``{"table": str, "operation": str, "outcome": str, "location": str}``, for a list a dictionary
-    of these by table. If the table already exists, ``outcome`` is ``unchanged``, and ``location`` is that of
-    the existing table.
+    of these by table. If the table already exists, ``outcome`` is ``unchanged``, and ``location`` is
+    the existing table's.
 
     Args:
         table: table identifier, ``database$table``, or a list of these. Templated.

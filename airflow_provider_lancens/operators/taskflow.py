@@ -140,7 +140,7 @@ class TaskWrites(Execution):
         self._hook = hook
         self._context = context
         self._counted: dict[str, CountedWrites] = {}
-        """Those of the tables that this block has written to."""
+        """The counted writes to each table that this block has written to."""
 
     @cached_property
     def _task(self) -> WritesOfTask:
@@ -251,7 +251,7 @@ class TaskWrites(Execution):
         """Emit no event for a table of which each write so far was skipped and is outdated."""
         if self._task.outdated:
             task = self._context["task"]
-            task.outlets = list(self._task.outlets)  # one that was left out may have an event by now
+            task.outlets = list(self._task.outlets)  # an asset that was left out may have an event by now
             for table in self._task.outdated:
                 emit_no_event(self._context, task, table)
 
@@ -276,7 +276,7 @@ class TaskWrites(Execution):
             if (item := digest()) is None:
                 raise
             key = default_key(self._context, item=item[-16:])
-        # Other rows than those of a range that the same task read before, such as in an earlier execution.
+        # Other rows than the rows of a range that the task read before, such as in an earlier execution.
         return "/".join([key, *(name for name, _ in self._task.ranges)])
 
     def _execution_id(self, table: str, key: str) -> str:
@@ -295,8 +295,8 @@ def lance_spark(
 ) -> Iterator[LanceCatalog]:
     """Open Spark and the Lance tables of a connection for the running task; Spark ends with the task.
 
-    It also ends if the task is killed. An existing session, such as that of ``@task.pyspark``, is used and
-    not stopped.
+    It also ends if the task is killed. An existing session, such as the session of ``@task.pyspark``, is
+    used and not stopped.
 
     Args:
         lance_conn_id: a connection of any of this provider's types.
@@ -343,5 +343,5 @@ def _ends_with(task: Any) -> Iterator[CancellableSparkWork]:
             yield work
         finally:
             del task.on_kill
-            if outer is not None:  # that of a block around this one
+            if outer is not None:  # the handler of a block around this one
                 task.on_kill = outer

@@ -349,7 +349,7 @@ class LanceTableVersionSensor(CheckedTemplateArgs, BaseSensorOperator):
             self.log.warning("%s", missing_text(table))
 
     def _poll(self, wanted: Sequence[AwaitedVersion]) -> tuple[Statuses, list[AwaitedVersion]]:
-        """Return the status of each table, for ``any`` of those that can be polled, and what to wait for."""
+        """Return the statuses, for ``any`` only of tables that can be polled, and what to wait for."""
         statuses: dict[TableId, TableStatus] = {}
         self._unanswered, self._unchecked = set(), set()
         waiting: list[AwaitedVersion] = []

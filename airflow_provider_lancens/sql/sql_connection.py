@@ -108,7 +108,7 @@ class SqlCursor:
 
         Args:
             sql: the query.
-            parameters: the values of its ``?``, or by name those of its ``$name``.
+            parameters: the values of its ``?`` by position, or of its ``$name`` by name.
 
         Raises:
             TableNotFoundError: (4), TableVersionNotFoundError: (11) it names a table or a version that isn't

@@ -71,7 +71,7 @@ class TableEventStream:
                 await asyncio.sleep(max(self._poll_interval, _PAUSE_AFTER_FAILURE))
 
     async def open_stream(self) -> AsyncIterator[tuple[TableEvent, TableEvent]]:
-        """Yield each event for Airflow's shared streams: the item to broadcast, and that for `advance`."""
+        """Yield each event for Airflow's shared streams: an item to broadcast, and an item for `advance`."""
         async for change in self.stream():
             yield change, change
 

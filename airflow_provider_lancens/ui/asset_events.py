@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
 _EVENTS = 5000
-"""At most for a page of versions: several watchers may have an event for each."""
+"""Most events that are read for a page of versions: several watchers may have an event for each version."""
 _LATER = timedelta(hours=1)
 """An event follows its version once the task has ended, and a watcher's once it has polled."""
 _EARLIER = timedelta(minutes=1)
-"""By which clocks may differ."""
+"""How much clocks may differ."""
 
 
 def producing_tasks(uri: str, first: datetime, last: datetime, access: Access) -> dict[int, dict[str, Any]]:

@@ -34,7 +34,7 @@ class KnownConnections:
 
     @classmethod
     def read(cls) -> KnownConnections:
-        """Read those in Airflow's database, in the environment, and those whose id an asset names.
+        """Read the connections in Airflow's database, in the environment, and with an id that an asset names.
 
         Other secrets backends can't be listed.
         """

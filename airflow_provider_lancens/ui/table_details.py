@@ -25,7 +25,7 @@ SAMPLE_SECTION, SAMPLE_OPTION = "lancens", "show_sample_rows"
 _SAMPLE_ROWS = 10
 _LONGEST_VALUE = 120
 _ITEMS = 6
-"""Of a list that is shown, such as a vector."""
+"""How many items of a list are shown, such as of a vector."""
 
 
 def describe(hook: LanceHook, table: str) -> dict[str, Any]:

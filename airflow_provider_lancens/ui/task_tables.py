@@ -84,7 +84,7 @@ def _made(session: Session, dag_id: str, run_id: str, task_id: str | None) -> It
 def _connection_of(
     entry: Mapping[str, Any], known: KnownConnections, entries: Mapping[tuple[str, str, str], Any]
 ) -> str:
-    """Return a connection with an asset's authority: the one that the task names, if it names one."""
+    """Return a connection with an asset's authority, preferably the connection that the task names."""
     sharing = known.sharing(entry["conn"])
     named = (conn_id for conn_id in sharing if (conn_id, entry["table"], entry["task_id"]) in entries)
     return str(next(named, sharing[0] if sharing else entry["conn"]))

@@ -45,7 +45,7 @@ class CatalogCalls:
 
         Args:
             operation: its name.
-            arguments: the request, and the rows of those that have some.
+            arguments: the request, and the rows if the operation takes rows.
 
         Raises:
             UnsupportedOperationError: (0) it hasn't this operation.

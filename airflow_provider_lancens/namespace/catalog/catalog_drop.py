@@ -55,8 +55,8 @@ class CatalogDrop:
 
         Raises:
             InvalidInputError: (13) another table of the catalog has the same location or an overlapping one,
-                or is a clone that refers to the data; or of a folder: the location is that of the catalog's
-                entries, or the table exists by a folder that has other files.
+                or is a clone that refers to the data; or of a folder: the location overlaps the
+                catalog's entries, or the table exists by a folder that has other files.
             ConcurrentModificationError: (14) a write to it is running.
         """
         self._check_sole_owner()

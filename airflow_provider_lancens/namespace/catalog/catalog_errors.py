@@ -36,8 +36,8 @@ _CODES_BY_TEXT = {
     r"(?:Namespace|Database|Schema|Catalog)\b.* (?:is )?not empty": "NAMESPACE_NOT_EMPTY",
     r"Cannot drop non-empty (?:namespace|database|schema|catalog)\b": "NAMESPACE_NOT_EMPTY",
 }
-"""How classes that raise a ValueError or a RuntimeError for everything, as those of lance-namespace-impls do,
-say what is wrong."""
+"""Texts of classes that raise a ValueError or a RuntimeError for everything, such as the classes of
+lance-namespace-impls."""
 _CODES_BY_NAME = {
     r"Connect|Timeout|Transport|Unavailable|MaxRetry": "SERVICE_UNAVAILABLE",
     r"AccessDenied": "PERMISSION_DENIED",
@@ -124,7 +124,7 @@ def _code_of_a_class(error: BaseException) -> str | None:
 
 
 def _names(error: BaseException | None) -> Iterator[str]:
-    """Yield the names of an error and of those that it was raised for, which a class may have wrapped."""
+    """Yield the names of an error and of the errors that caused it, which a class may have wrapped."""
     while error is not None:
         yield type(error).__name__
         yield from _AWS_ERROR.findall(str(error))

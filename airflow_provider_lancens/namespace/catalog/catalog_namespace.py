@@ -79,8 +79,8 @@ class CatalogNamespace(LanceNamespace):
     """Lance tables in a folder or a bucket, a REST service, or whatever a class of Lance Namespace opens.
 
     Properties, all strings: ``impl`` (``dir``, ``rest``, or the dotted path of a class), ``root`` (of
-    ``dir``), ``uri`` and ``token`` (of ``rest``), ``property.*`` and ``secret.*`` (those of the
-    implementation), ``client.timeout`` (seconds for one request), ``allowed_locations``,
+    ``dir``), ``uri`` and ``token`` (of ``rest``), ``property.*`` and ``secret.*`` (the implementation's
+    own), ``client.timeout`` (seconds for one request), ``allowed_locations``,
     ``vend_credentials``, ``storage.*``.
 
     Instances are thread-safe, and pickled as their properties.
@@ -216,7 +216,7 @@ class CatalogNamespace(LanceNamespace):
             UnsupportedOperationError: (0) the metastore is to decide its versions, or the entry of a table
                 that exists is to be replaced, and the catalog can't; or it had no effect.
             TableAlreadyExistsError: (5) it exists.
-            InvalidInputError: (13) of a folder: the location isn't below its root, is that of its entries, or
+            InvalidInputError: (13) of a folder: the location isn't below its root, overlaps its entries, or
                 isn't the folder of a table of the topmost level.
         """
         asked = as_model(models.RegisterTableRequest, request)
@@ -489,7 +489,7 @@ class CatalogNamespace(LanceNamespace):
         return removed
 
     def _registrable(self, asked: models.RegisterTableRequest) -> str:
-        """Return a location as a folder's catalog registers it; that of another catalog as it is."""
+        """Return a location as a folder's catalog registers it; for another catalog, unchanged."""
         if self._folder is None:
             return str(asked.location)
         location = Location.of(asked.location)

@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 _PAGE = 1000
 MOST_READ = 1000
-"""Tables that a search reads at most, those of the table's own namespace first; as in a metastore."""
+"""Most tables that a search reads, beginning with the table's own namespace; as in a metastore."""
 _THREADS, _BATCH = 8, 1000
 
 Id = tuple[str, ...]
@@ -41,7 +41,7 @@ class CatalogListing:
     """What couldn't be listed, and why."""
 
     def others(self, table: Id) -> Iterator[Id]:
-        """Iterate over the identifiers of all tables but one, beginning with those of its namespace.
+        """Iterate over the identifiers of all tables but one, beginning with its namespace.
 
         Args:
             table: the identifier of that table.
@@ -86,10 +86,10 @@ class CatalogOwners:
     location_of: Callable[[Id], str | None]
     """Returns the location of a table, whether this connection may use it or not."""
     table: Id
-    """Its identifier."""
+    """Identifier of the table."""
     location: str
     most: int | None
-    """Tables that are compared at most, those of the table's own namespace first; None for all."""
+    """Most tables that are compared, beginning with the table's own namespace; None for all."""
     _unread: list[str] = field(default_factory=list)
     _exceeded: bool = False
 
@@ -139,7 +139,7 @@ class CatalogClones:
     listing: CatalogListing
     describe_table: Call
     source: Id
-    """Its identifier."""
+    """Identifier of the table."""
     location: str
     _unread: list[str] = field(default_factory=list)
 

@@ -48,16 +48,16 @@ class CatalogSettings:
     timeout: float
     """Seconds that one request may take."""
     address: str
-    """Its root or URI, without secrets; empty if it has neither."""
+    """Root or URI of the catalog, without secrets; empty if it has neither."""
 
     @classmethod
     def parse(cls, properties: Mapping[str, str], config: StorageConfig, values: Properties) -> Self:
         """Read the properties.
 
         Args:
-            properties: all properties, for those of the implementation's own.
-            config: what was read of them about the storage.
-            values: the others.
+            properties: all properties, including the implementation's own.
+            config: the storage settings that were read from them.
+            values: the properties except the implementation's own.
 
         Raises:
             InvalidInputError: (13) one is missing or invalid.
@@ -116,7 +116,7 @@ class CatalogSettings:
 
 
 def catalog_properties(properties: Mapping[str, str]) -> Properties:
-    """Check the names of the properties, and return those that aren't the implementation's own.
+    """Check the names of the properties, and return all but the implementation's own.
 
     Raises:
         InvalidInputError: (13) a value isn't text, or a name looks like a misspelled one.

@@ -95,14 +95,14 @@ class FolderCatalog:
         return location.removeprefix(f"{self.root}/")
 
     def check_data(self, location: str, subject: str) -> None:
-        """Check that a location is not that of the catalog's own entries.
+        """Check that a location doesn't overlap the location of the catalog's own entries.
 
         Args:
             location: the location of a table.
             subject: what has it, for messages.
 
         Raises:
-            InvalidInputError: (13) it overlaps it.
+            InvalidInputError: (13) it does.
         """
         entries = join(self.root, _ENTRIES)
         if ResolvedLocation(location).overlaps(ResolvedLocation(entries)):

@@ -30,7 +30,7 @@ class GlueCall:
     """Call of one of the service's operations."""
 
     operation: str
-    """Its name in the SDK, such as ``get_table``."""
+    """Name of the operation in the SDK, such as ``get_table``."""
     arguments: Mapping[str, Any]
     """The operation's own arguments, without the catalog."""
     attempt: str
@@ -146,7 +146,7 @@ class GlueClient:
         self._lock = threading.Lock()
         self._created: tuple[int, Any] | None = None
         self._drop = threading.local()
-        """Of a thread that drops a table, what verifies that."""
+        """How a thread that drops a table verifies the drop."""
 
     @contextlib.contextmanager
     def verified_drop(self, is_gone: Callable[[], bool]) -> Iterator[None]:

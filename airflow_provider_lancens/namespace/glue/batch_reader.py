@@ -33,7 +33,7 @@ class GlueBatchReader:
         one: Callable[[str], CatalogTable | None],
         pages: Callable[[], Iterator[list[CatalogTable]]],
     ) -> Iterator[BatchRead]:
-        """Read the named tables lazily; those that don't exist are omitted.
+        """Read the named tables lazily; tables that don't exist are omitted.
 
         Args:
             namespace: the database.

@@ -103,7 +103,7 @@ def glue_errors(error_map: ErrorMap, attempt: str, where: object) -> Iterator[No
 
 
 def sdk_errors() -> tuple[type[Exception], ...]:
-    """Return the exceptions of SDK calls: the service's, the SDK's own, and those for invalid responses."""
+    """Return the exceptions of SDK calls: of the service, of the SDK itself, and for invalid responses."""
     from botocore.exceptions import BotoCoreError, ClientError  # loaded by then: a client exists
     from botocore.parsers import ResponseParserError
 

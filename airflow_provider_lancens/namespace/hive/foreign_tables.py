@@ -28,7 +28,7 @@ class ForeignTable:
     """A table or a view of the metastore that is not a Lance table."""
 
     name: str
-    """Its name in its database."""
+    """Name of the table in its database."""
     format: str | None
     """Format of its files, such as ``parquet`` or ``delta``; None for a view, or where it is unknown."""
     partitioned_by: tuple[str, ...]

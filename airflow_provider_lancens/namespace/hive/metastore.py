@@ -56,8 +56,8 @@ _NO_LIMIT = -1
 _FILTER_PAUSE_SECONDS = 600.0
 """How long a filter that failed isn't tried again: it may take as long as a call may take until it fails."""
 _TABLE_TYPE = f"hive_filter_field_params__{table_properties.TABLE_TYPE}"
-# "like" takes a Java pattern and finds every spelling, on a database that supports such patterns. One that
-# doesn't finds nothing, and is then queried for the usual spellings: together they take twice as long.
+# "like" takes a Java pattern and finds every spelling, if the metastore's database supports such patterns.
+# Otherwise it finds nothing, and the usual spellings are queried, too: both together take twice as long.
 _ANY_SPELLING = f'{_TABLE_TYPE} like "(?i){table_properties.LANCE}"'
 _USUAL_SPELLINGS = " or ".join(f'{_TABLE_TYPE} = "{spelling}"' for spelling in ("lance", "LANCE", "Lance"))
 
@@ -233,7 +233,7 @@ class HiveMetastore:
     def get_tables(
         self, namespace: NamespaceId, names: Collection[str], *, columns: bool = True
     ) -> Iterator[BatchRead]:
-        """Read catalog tables in batches; those that don't exist are omitted."""
+        """Read catalog tables in batches; tables that don't exist are omitted."""
         return self._batch_reader.read(namespace, list(names), columns=columns)
 
     def hides_missing_tables(self, namespace: NamespaceId) -> bool:  # noqa: ARG002 - no server of Hive does
@@ -241,7 +241,7 @@ class HiveMetastore:
         return False
 
     def scan_tables(self, namespace: NamespaceId, *, lance_only: bool = False) -> Iterator[BatchRead]:
-        """Read all tables and views of a database in batches, or those that the server's filter finds."""
+        """Read all tables and views of a database in batches, or only what the server's filter finds."""
         names = self.list_lance_tables(namespace) if lance_only else self.list_tables(namespace)
         return self.get_tables(namespace, names)
 

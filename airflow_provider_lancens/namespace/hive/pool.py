@@ -67,7 +67,7 @@ class Pool:
                 return self._call_once(rpc, deadline)
             except LostReplyError as error:
                 # A broken connection is worth a retry even of the only server: it may have been restarted.
-                # One that didn't respond within the whole timeout would time out again.
+                # A call that timed out would time out again.
                 if deadline.is_over or tries >= (servers if error.timed_out else max(2, servers)):
                     raise
         raise AssertionError("unreachable")

@@ -159,7 +159,7 @@ class DataRequests(NamespaceCore):
         return self._create(data, checked, mode, attempts - 1)
 
     def count_table_rows(self, request: AnyRequest) -> models.CountTableRowsResponse:
-        """Count a table's rows, or those that match a predicate.
+        """Count a table's rows, or the rows that match a predicate.
 
         Raises:
             LanceNamespaceError: see `opened`.
@@ -579,7 +579,7 @@ class DataRequests(NamespaceCore):
             )
 
     def update_field_metadata(self, request: AnyRequest) -> models.UpdateFieldMetadataResponse:
-        """Set entries of columns' metadata, remove those that are null, and, if requested, all others.
+        """Set entries of columns' metadata; remove null entries and, if requested, all other entries.
 
         Raises:
             TableColumnNotFoundError: (12) a column doesn't exist.

@@ -228,7 +228,7 @@ def lance_condition(dataset: LanceDataset, text: str | None, argument: str) -> s
 
 
 def with_system_columns(dataset: LanceDataset, found: Sequence[str] = ()) -> pa.Schema:
-    """Return the columns of a dataset, and those that Lance adds.
+    """Return the columns of a dataset, and the columns that Lance adds.
 
     Args:
         dataset: the dataset.

@@ -1,7 +1,7 @@
 """Responses of the specification whose repr and str hide vended credentials.
 
 Callers log responses as they are. The fields, `model_dump` and `to_dict`, by which Lance's core reads them,
-are those of the models.
+are the models' own.
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ class StatusReader:
                     table = named[catalog_table.id.name]
                     statuses[table] = _unless_unchanged(self._status(table, catalog_table), known.get(table))
         except NamespaceNotFoundError:
-            pass  # its tables are missing, like those that it lacks
+            pass  # all its tables are missing
         for table in named.values():
             if table not in statuses:
                 statuses[table] = _unless_unchanged(TableStatus(table), known.get(table))
@@ -125,9 +125,9 @@ class StatusReader:
 
 
 def _turn(known: Mapping[TableId, object], named: Mapping[str, TableId]) -> float:
-    """Return the place of a database in a poll: those that failed in the last one follow, in random order.
+    """Return the place of a database in a poll: databases that failed in the last poll follow, shuffled.
 
-    In the same order, a few that are refused would end each poll before the same others.
+    In the same order, a few refused databases would end each poll before the same other databases.
     """
     first = next(iter(named.values()))
     return random.random() if isinstance(known.get(first), Exception) else 0.0  # noqa: S311 - not a secret

@@ -73,7 +73,7 @@ class ManagedVersions:
         return manifest
 
     def all(self) -> dict[int, Manifest]:
-        """Return every version, without those that a direct writer made above the metastore's version."""
+        """Return all versions but the versions that a direct writer made above the metastore's version."""
         newest = self.newest()
         if newest is None:
             return {}

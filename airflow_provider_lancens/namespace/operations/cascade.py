@@ -132,7 +132,7 @@ class Cascade:
 
     metastore: Metastore
     check_tables: Callable[[Sequence[PlannedTable]], object] = len
-    """Called with the Lance tables before any is dropped: refuses those that others write to."""
+    """Called with the Lance tables before any is dropped: refuses tables that others write to."""
 
     def plan(self, namespace: NamespaceId) -> CascadePlan:
         """Plan the drop of a namespace with its contents, at every depth; nothing is changed.

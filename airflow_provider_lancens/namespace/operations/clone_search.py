@@ -42,9 +42,9 @@ class CloneSearch:
     table: TableId
     """The source."""
     location: str
-    """Its location."""
+    """The location of the source."""
     most: int
-    """How many tables are read at most, those of the source's database first."""
+    """How many tables are read at most, beginning with the source's database."""
     _unknown: list[str] = field(default_factory=list)
     _unread: list[str] = field(default_factory=list)
 
@@ -60,7 +60,7 @@ class CloneSearch:
         """Search the Lance tables that are given.
 
         Args:
-            tables: Lance tables, those of the source's database first.
+            tables: Lance tables, beginning with the source's database.
 
         Raises:
             ServiceUnavailableError: (17) the storage of the source doesn't answer.

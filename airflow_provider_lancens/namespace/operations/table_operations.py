@@ -347,7 +347,7 @@ class TableOperations:
         Any database of any catalog may hold the other table, so all are read: a drop is rare and final.
 
         Returns:
-            The other Lance tables, which may be clones of this one: those of the namespace first.
+            The other Lance tables, which may be clones of this one, beginning with its namespace.
         """
         mine = ResolvedLocation(self.location_of(catalog_table))
         namespace = catalog_table.id.namespace
@@ -372,7 +372,7 @@ class TableOperations:
         """Refuse to remove data that the newest version of another table refers to.
 
         Lance records a clone in the clone alone. Each table costs requests to its storage, so of a large
-        metastore only some are read, those of the namespace first.
+        metastore only some are read, beginning with its namespace.
         """
         if not others or self._files(catalog_table).newest() is None:
             return

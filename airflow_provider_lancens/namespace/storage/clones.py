@@ -98,7 +98,7 @@ def clone_at(
 
 
 def _below(source: ResolvedLocation, base: ResolvedLocation, paths: Iterable[str]) -> set[str]:
-    """Return those of the paths relative to a base that lie in the source, relative to the source."""
+    """Return the paths that lie in the source, made relative to the source instead of the base."""
     inside, around = base.path_below(source), source.path_below(base)
     if inside is not None:
         return {f"{inside}/{path}".removeprefix("/") for path in paths}

@@ -1,8 +1,9 @@
 """Overlap of two locations, however they are spelled.
 
 A location is compared in every form in which a server or a file system may interpret it, so that in doubt
-two count as one: ``file:/x``, ``file:///x`` and ``/x``; ``s3a://`` and ``s3://``; percent-encoded or not;
-with ``//``, ``.`` and ``..``; and local ones through symbolic links, other mounts, and names in another case.
+two locations count as one: ``file:/x``, ``file:///x`` and ``/x``; ``s3a://`` and ``s3://``; percent-encoded
+or not; with ``//``, ``.`` and ``..``; and local paths through symbolic links, other mounts, and names in
+another case.
 """
 
 from __future__ import annotations

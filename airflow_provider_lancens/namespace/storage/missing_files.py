@@ -106,7 +106,7 @@ class StoredSegments:
             index: the index, as Lance describes it.
 
         Returns:
-            Folders relative to the location; those in the source of a clone begin with the source's location.
+            Folders relative to the location; a folder in a clone's source begins with the source's location.
         """
         found = []
         for segment in index.segments:
@@ -155,7 +155,7 @@ def files_at_bases(dataset: LanceDataset) -> dict[str, set[str]]:
 
 
 def data_file_locations(dataset: LanceDataset, location: str, files: Sequence[DataFile]) -> list[str]:
-    """Return the locations of data files of a version; `check_bases` checks those of a clone's source.
+    """Return the locations of data files of a version; `check_bases` checks the location of a source.
 
     Args:
         dataset: the dataset, opened at the version.
@@ -163,7 +163,7 @@ def data_file_locations(dataset: LanceDataset, location: str, files: Sequence[Da
         files: the files.
 
     Raises:
-        InvalidTableStateError: (19) the name of one isn't that of a file below its location.
+        InvalidTableStateError: (19) the name of a file isn't the path of a file below its location.
     """
     bases: Any = dataset._ds.base_paths() if any(file.base_id is not None for file in files) else {}
     found = []

@@ -80,7 +80,7 @@ _from_url: Callable[..., ObjectStore] = from_url  # its overloads require the ki
 _RETRIES = {"max_retries": 3, "retry_timeout": timedelta(seconds=60)}
 _SHORT_TIMEOUTS = {"connect_timeout": timedelta(seconds=3), "timeout": timedelta(seconds=8)}
 _FEW_RETRIES = {"max_retries": 1, "retry_timeout": timedelta(seconds=8)}
-"""With these, a request fails within half a minute, also one for the credentials of an instance."""
+"""With these, a request fails within half a minute, also a request for the credentials of an instance."""
 _ALLOW_HTTP = "allow_http"
 _DIRECTORY_BUCKET = "--x-s3"
 """How the name of each directory bucket of S3 ends; no other bucket's does."""
@@ -371,7 +371,7 @@ def _allowed_value(url: str, key: str, value: str) -> str | None:
 
 
 def _is_newest_first(names: Sequence[str]) -> bool:
-    # Object stores list by name, and V2 names count down. Those that encrypt names list in another order.
+    # Object stores list by name, and V2 names count down. Stores that encrypt names use another order.
     return len(names[0]) == _V2_LENGTH and all(a <= b for a, b in itertools.pairwise(names))
 
 

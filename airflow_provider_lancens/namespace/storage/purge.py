@@ -69,7 +69,7 @@ class DropPlan:
     files: int
     """Number of Lance's and this package's files there, which are deleted."""
     bytes: int
-    """Their size."""
+    """Size of the files that are deleted."""
     tags: tuple[str, ...]
     """Names of the table's tags, whose versions are deleted too."""
     other_files: int
@@ -244,7 +244,7 @@ def _remove_remote(location: str, storage_options: Mapping[str, str], markers: f
 
 
 def _found(markers: frozenset[str], location: str, storage_options: Mapping[str, str]) -> list[str]:
-    """Return those of the markers that are at a location."""
+    """Return the markers that are at a location."""
     if not markers:
         return []
     if is_local(location):

@@ -32,8 +32,8 @@ class VendedOptions(Mapping[str, str]):
     Args:
         connect: connects to the namespace, on each machine when it is first needed.
         table_id: the table's identifier.
-        own: options that the namespace doesn't vend; those that it vends take precedence.
-        vended: the options that it vended last, with `EXPIRES_AT`.
+        own: options that the namespace doesn't vend; vended options take precedence.
+        vended: the options that the namespace vended last, with `EXPIRES_AT`.
     """
 
     def __init__(

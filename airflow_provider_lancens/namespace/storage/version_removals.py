@@ -105,7 +105,7 @@ def check_not_removed(dataset: LanceDataset, files: Manifests, version: int) -> 
     Args:
         dataset: the table's dataset, at any version.
         files: the files at its location.
-        version: a version of the main line; of one that the caller has tagged, no later clean-up removes it.
+        version: a version of the main line; if the caller has tagged it, no later clean-up removes it.
 
     Raises:
         ConcurrentModificationError: (14) a clean-up may be removing it.

@@ -45,7 +45,7 @@ class LeaseRecord:
 
     @property
     def paths(self) -> tuple[str, str]:
-        """Its two files."""
+        """Paths of the lease and of its heartbeat."""
         return self.path, self.path + HEARTBEAT
 
 

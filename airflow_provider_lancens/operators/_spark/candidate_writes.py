@@ -40,7 +40,7 @@ class CandidateWrites:
     target: ResolvedTable
     requests: Mapping[Reading, WriteRequest]
     begun: Mapping[Reading, WriteContext]
-    """Without those whose key can't be used."""
+    """The writes whose key can be used."""
 
     @classmethod
     def begin(cls, target: ResolvedTable, requests: Mapping[Reading, WriteRequest]) -> Self:

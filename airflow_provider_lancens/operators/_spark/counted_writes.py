@@ -108,7 +108,7 @@ class CountedWrites:
         """Return whether an earlier try or execution of the task made more writes than this one.
 
         Args:
-            namespace: that of the table, for one listing; not used unless an earlier write was found.
+            namespace: the table's namespace, for one listing; not used unless an earlier write was found.
         """
         from airflow_provider_lancens.spark.keys import is_used
         from airflow_provider_lancens.spark.table.resolved_table import resolved_table

@@ -45,7 +45,7 @@ class IngestSource(Protocol):
         """Take the fingerprint that the content must have, if it is of the kind that is checked again."""
 
     def rows(self, spark: Any, hook: LanceHook, change: Change) -> tuple[Rows, Reading]:
-        """Return the rows to write by a change, and what was read; `hook` is that of the tables."""
+        """Return the rows to write by a change, and what was read; `hook` is the hook of the tables."""
 
     def reads(self, reading: Reading) -> Sequence[TableRead | FileRead]:
         """Return what is read, for OpenLineage."""
@@ -120,7 +120,7 @@ class FilesOfTask:
         return self._fingerprint
 
     def expect(self, fingerprint: str) -> None:
-        """See `IngestSource.expect`: that of `fingerprint_files`."""
+        """See `IngestSource.expect`: a fingerprint of `fingerprint_files` is checked again."""
         from airflow_provider_lancens.spark.write.files.file_plan import is_of_files
 
         if is_of_files(fingerprint):
@@ -158,7 +158,7 @@ class FunctionOfTask:
 
     function: Source
     inputs: FunctionInputs
-    """Without those in `newest`."""
+    """The inputs that are not in `newest`."""
     op_kwargs: Mapping[str, Any]
     newest: Mapping[str, TableId] = field(default_factory=dict)
     """The inputs whose version is still to be looked up."""

@@ -60,7 +60,7 @@ def index_specs(argument: str, indices: Any) -> tuple[IndexSpec, ...]:
 
     Raises:
         TypeError: it is not a list of mappings.
-        ValueError: a mapping lacks a field, or has one that is unknown or invalid; the message names it.
+        ValueError: a mapping lacks a field, or has an unknown or invalid field; the message names it.
     """
     if isinstance(indices, str | Mapping) or not isinstance(indices, Iterable):
         raise TypeError(f"{argument}: is of type {type(indices).__name__}; allowed: a list of mappings")

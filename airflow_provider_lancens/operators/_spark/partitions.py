@@ -46,11 +46,11 @@ def changed_partitions(
         namespace: the opened namespace.
         result: the commit; it may have been made by an earlier run.
         event_partitions: the column, or an empty value: None, ``"None"`` or ``""``.
-        is_own_version: whether the version is that of a commit of the task, now or earlier: a write without
-            rows commits nothing.
+        is_own_version: whether a commit of the task made the version, now or earlier: a write without rows
+            commits nothing.
 
     Returns:
-        Sorted text; None without a column, or if the version or the one before was cleaned up.
+        Sorted text; None without a column, or if the version or the previous version was cleaned up.
 
     Raises:
         TableColumnNotFoundError: (12) there is no such column.

@@ -42,7 +42,7 @@ def test_an_authority_may_name_no_connection(connect: Connect) -> None:
 
 
 def test_a_connection_to_the_same_metastore_is_fine_by_whichever_server(connect: Connect) -> None:
-    assert found(connect, host="m2,m3") == [("ok", "they are those of connection 'lake'")]
+    assert found(connect, host="m2,m3") == [("ok", "they are the same as through connection 'lake'")]
 
 
 @pytest.mark.parametrize(
