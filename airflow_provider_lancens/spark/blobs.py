@@ -33,7 +33,7 @@ _BYTES = (pa.binary(), pa.large_binary(), pa.binary_view())
 
 
 def is_blob(arrow: pa.DataType) -> bool:
-    """Return whether a type is that of a blob column."""
+    """Return whether a type is the type of a blob column."""
     return isinstance(arrow, pa.BaseExtensionType) and arrow.extension_name == _EXTENSION
 
 

@@ -163,7 +163,7 @@ def _time(fields: Mapping[str, Any], name: str) -> datetime | None:
 
 @dataclass(frozen=True, slots=True)
 class UnreadVersions:
-    """The versions of a table that a consumer has not read: those after its bookmark, up to the newest."""
+    """The versions of a table that a consumer has not read: after its bookmark, up to the newest version."""
 
     bookmark: Bookmark | None
     """Up to which version it has read; None if it has no bookmark yet."""
@@ -184,8 +184,8 @@ class UnreadVersions:
 def list_bookmarks(target: ResolvedTable) -> list[Bookmark]:
     """Return the bookmarks of a table's consumers, by name, with the expired ones.
 
-    They are the tags that `LanceTagOperator` or `Table.move_bookmark` set. Other tags aren't among them:
-    those of other clients, of a sensor's `pin`, of release sets and of staged versions.
+    They are the tags that `LanceTagOperator` or `Table.move_bookmark` set. Tags of other clients, of a
+    sensor's `pin`, of release sets and of staged versions aren't among them.
     """
     latest = target.open_latest()
     if latest is None:
@@ -393,7 +393,7 @@ def expire_bookmarks(
         dry_run: only return them.
 
     Returns:
-        Those that expired.
+        The expired bookmarks.
     """
     overdue = overdue_bookmarks(latest, files, now)
     expired = overdue if dry_run else [one for one in overdue if _expire(latest, files, one, now)]

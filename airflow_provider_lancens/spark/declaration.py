@@ -1,4 +1,4 @@
-"""Declare or register a table: create its catalog entry, or compare the one that exists.
+"""Declare or register a table: create its catalog entry, or compare the existing entry.
 
 With a schema, a declaration also creates the table's first version, without rows.
 """
@@ -185,7 +185,7 @@ def _texts(schema: Mapping[Any, Any]) -> dict[str, str]:
 def _checked_location(
     namespace: LanceNamespace, table: TableId, location: str | None, given: Mapping[str, str]
 ) -> str:
-    """Return the location of a table that exists, if it is the one that is described.
+    """Return the location of an existing table, after checking that it is as declared.
 
     Raises:
         InvalidInputError: (13) it isn't.
@@ -220,7 +220,7 @@ _AUTHORITY = {True: "catalog", False: "storage"}
 
 
 def _create_columns(target: ResolvedTable, columns: pa.Schema) -> None:
-    """Create version 1 with these columns and no rows, or compare those of the table."""
+    """Create version 1 with these columns and no rows, or compare the table's columns with them."""
     rows = ArrowRows(columns.empty_table())
     latest = target.open_latest()
     if latest is None:

@@ -30,7 +30,7 @@ class PendingWrite:
 
     table: TableId
     identity: WriteIdentity
-    """As it was given."""
+    """The identity as it was given."""
     commit: Callable[[WriteIdentity, Begin], WriteResult] = field(repr=False)
     """Makes the write under an identity."""
     digest: Callable[[], str | None] = field(default=no_digest, repr=False)

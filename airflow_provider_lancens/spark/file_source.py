@@ -23,14 +23,14 @@ class FileSource:
     format: Format
     """``parquet``, ``arrow`` (IPC files, Feather V2), ``csv``, or ``json`` (one object per line)."""
     paths: Sequence[str]
-    """Files, folders (all files below, except those whose name begins with ``_`` or ``.``), or patterns with
+    """Files, folders (all files below, except files whose name begins with ``_`` or ``.``), or patterns with
     ``*``, ``?``, ``[…]`` and ``**``; absolute paths or URLs. A single path may be given as a string."""
     columns: Sequence[str] | None = None
     """Columns to read, in this order; None reads all."""
     filter: str | None = None
     """An SQL condition, such as ``month = 3 AND delay IS NOT NULL``."""
     renames: Mapping[str, str] = field(default_factory=dict)
-    """New column names by those of the files."""
+    """New column names by the files' column names."""
     casts: Mapping[str, str] = field(default_factory=dict)
     """Types by the files' column names, such as ``int64``, ``decimal(10, 2)``, ``timestamp[us, UTC]``."""
     schema: Mapping[str, str] | None = None
@@ -43,7 +43,7 @@ class FileSource:
     """Whether names of folders below the paths, such as ``day=2026-11-01``, are columns, as in Spark. Their
     types are inferred from all values; a mapping gives the types of some."""
     storage_options: Mapping[str, str] | None = field(default=None, repr=False)
-    """Lance storage options to reach the files with; None uses those of the table written to."""
+    """Lance storage options to reach the files with; None uses the options of the table written to."""
     tasks: int | None = None
     """Maximum number of Spark tasks to read the files with; None is as many as Spark runs in parallel."""
 
@@ -84,7 +84,7 @@ class FileSource:
             raise ValueError(f"delimiter: expected one character, got {self.delimiter!r}")
 
     def options_over(self, table: Mapping[str, str]) -> Mapping[str, str]:
-        """Return the storage options for the files, given those of the table."""
+        """Return the storage options for the files, given the table's options."""
         return table if self.storage_options is None else self.storage_options
 
     @classmethod

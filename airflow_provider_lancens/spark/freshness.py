@@ -26,7 +26,7 @@ class DataCommit(NamedTuple):
     version: int
     time: datetime
     is_exact: bool
-    """Whether this commit did; if not, only older ones did, which aren't kept or weren't looked at."""
+    """Whether this commit changed data. If not, only older commits did, which aren't kept or weren't read."""
 
 
 def newest_data(dataset: LanceDataset) -> DataCommit:

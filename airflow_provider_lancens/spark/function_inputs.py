@@ -50,7 +50,7 @@ class FunctionInputs:
     """The inputs of a function."""
 
     tables: Mapping[str, FunctionInput] = field(default_factory=dict)
-    """By the names of its parameters."""
+    """The inputs by the names of the function's parameters."""
 
     @classmethod
     def parse(cls, plain: Mapping[str, Sequence[Any]]) -> Self:

@@ -62,7 +62,7 @@ def check_hive_tables(spark: Any, conf: Mapping[str, str]) -> None:
 
 def _metastore_of(spark: Any) -> str | None:
     """Return the servers that the session was configured with, as far as it tells."""
-    if hasattr(spark, "_jsparkSession"):  # includes those of a hive-site.xml
+    if hasattr(spark, "_jsparkSession"):  # includes the settings of a hive-site.xml
         hadoop = spark._jsparkSession.sessionState().newHadoopConf()
         found: str | None = hadoop.get("hive.metastore.uris")
         return found
@@ -80,8 +80,8 @@ def _parsed(uris: Iterable[str]) -> Iterable[Any]:
 def _messages(error: Exception) -> list[str]:
     """Return the messages of an error of Spark's, and of its causes in the JVM.
 
-    With another client of Hive, PySpark's own conversion of the JVM's error may fail; the error is then the
-    context of the one that is raised.
+    With another client of Hive, PySpark's own conversion of the JVM's error may fail; the JVM's error is
+    then the context of the raised error.
     """
     messages: list[str] = []
     raised: BaseException | None = error

@@ -65,7 +65,7 @@ def connect(
         impl: ``hive2``, ``hive3``, ``glue``, ``dir`` (tables in a folder), ``rest``, or the dotted path of a
             `lance_namespace.LanceNamespace`.
         properties: the properties of the implementation, such as ``{"uri": "thrift://metastore:9083"}``; they
-            are sent to Spark's executors. ``dir`` takes those of `CatalogNamespace`.
+            are sent to Spark's executors. ``dir`` takes the properties of `CatalogNamespace`.
         spark: the session for methods that need Spark; by default the active one.
 
     Raises:
@@ -435,7 +435,7 @@ class LanceCatalog:
             return sorted(str(TableId((*parts, name))) for name in _all_pages(page))
 
     def list_databases(self, parent: str = "") -> list[str]:
-        """Return the names of the databases, sorted; of Hive 3, those of a catalog.
+        """Return the names of the databases, sorted; of Hive 3, the databases of a catalog.
 
         Args:
             parent: the catalog; empty is the root.

@@ -164,12 +164,12 @@ class Table:
 
     @property
     def id(self) -> tuple[str, ...]:
-        """The levels of its identifier."""
+        """The levels of the table's identifier."""
         return self._table.parts
 
     @property
     def name(self) -> str:
-        """Its identifier as it is printed, ``database$table``."""
+        """The table's identifier as it is printed, ``database$table``."""
         return str(self._table)
 
     @property
@@ -403,8 +403,8 @@ class Table:
                 write can't be applied to; nothing was committed.
             ServiceUnavailableError: (17) the storage or the metastore failed; run it again.
             InvalidTableStateError: (19) it cannot be determined whether the key was committed.
-            TableSchemaValidationError: (20) the columns don't fit those of the table, or can't be merged with
-                them; the message names them.
+            TableSchemaValidationError: (20) the columns don't fit the table, or can't be merged into it; the
+                message names them.
         """
         return self._write(rows, Append(schema_mode=schema_mode, stage=stage), key)
 
@@ -439,8 +439,8 @@ class Table:
                 write can't be applied to; nothing was committed.
             ServiceUnavailableError: (17) the storage or the metastore failed; run it again.
             InvalidTableStateError: (19) it cannot be determined whether the key was committed.
-            TableSchemaValidationError: (20) the columns don't fit those of the table, or can't be merged with
-                them; the message names them.
+            TableSchemaValidationError: (20) the columns don't fit the table, or can't be merged into it; the
+                message names them.
         """
         return self._write(rows, Overwrite(where=where, on=on, schema_mode=schema_mode, stage=stage), key)
 
@@ -482,8 +482,8 @@ class Table:
                 write can't be applied to; nothing was committed.
             ServiceUnavailableError: (17) the storage or the metastore failed; run it again.
             InvalidTableStateError: (19) it cannot be determined whether the key was committed.
-            TableSchemaValidationError: (20) the columns don't fit those of the table, or can't be merged with
-                them; the message names them.
+            TableSchemaValidationError: (20) the columns don't fit the table, or can't be merged into it; the
+                message names them.
         """
         change = Upsert(
             on=on,
@@ -939,7 +939,7 @@ class Table:
             rename: new names by the current ones. A column that has the new name already, while none has the
                 old one, counts as renamed.
             types: types by the columns' new names, such as ``bigint``; each must represent all values of the
-                present type. That of a struct may also have further fields.
+                present type. The new type of a struct may also have further fields.
             nullable: columns to allow nulls in, by their new names.
             drop_indices: whether indices on columns that are widened may be dropped; otherwise they are
                 refused.

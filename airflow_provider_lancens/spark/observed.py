@@ -81,7 +81,7 @@ def observed(operation: str = "") -> Callable[[Callable[P, T]], Callable[P, T]]:
     """Report the result or the failure of a function to the observer of its namespace.
 
     Args:
-        operation: the verb, for failures; empty takes that of the function's `context` or `change`.
+        operation: the verb, for failures; empty takes the verb of the function's `context` or `change`.
     """
 
     def decorated(function: Callable[P, T]) -> Callable[P, T]:

@@ -260,7 +260,7 @@ class Change:
 
     @property
     def adds_rows(self) -> bool:
-        """Whether rows of the table stay, so that the new ones must have its columns."""
+        """Whether rows of the table stay, so that the new rows must have its columns."""
         return True
 
     @property
@@ -270,7 +270,7 @@ class Change:
 
     @property
     def conditions(self) -> dict[str, str]:
-        """Its conditions by argument, without those that weren't given."""
+        """The given conditions of the change by argument."""
         return {}
 
     @classmethod
@@ -317,14 +317,14 @@ class Create(Change):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overwrite(Change):
-    """Replace all rows, the rows that match a condition, or those with the values of new ones."""
+    """Replace all rows, the rows that match a condition, or the rows with some values of new rows."""
 
     MODE = "overwrite"
 
     where: str | None = None
     """The condition on the rows to replace, which the new rows must match too; None replaces all."""
     on: Sequence[str] | None = None
-    """The columns by whose values rows are replaced: those that have the values of a new one."""
+    """The columns by whose values rows are replaced: the rows that have the values of a new row."""
 
     @property
     def overwrites_all(self) -> bool:
@@ -356,14 +356,14 @@ class Overwrite(Change):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upsert(Change):
-    """Replace the rows that have the keys of new ones, and add the others."""
+    """Replace the rows that have the keys of new rows, and add the other new rows."""
 
     MODE = "upsert"
 
     on: Sequence[str]
     """The key columns."""
     when_matched: WhenMatched = "update"
-    """What to do with a row of the table that has the key of a new one."""
+    """What to do with a row of the table that has the key of a new row."""
     sequence_by: str | None = None
     """The column that orders the rows of a key; None refuses two of a key."""
     delete_when: str | None = None
@@ -432,7 +432,7 @@ def change_of(mode: Mode, **arguments: Any) -> Change:
 
     Args:
         mode: ``append``, ``overwrite``, ``create`` or ``upsert``.
-        arguments: fields of changes by name; one that the mode doesn't have must be at its default.
+        arguments: fields of changes by name; a field that the mode doesn't have must be at its default.
 
     Raises:
         InvalidInputError: (13) an argument is invalid, or doesn't belong to the mode.

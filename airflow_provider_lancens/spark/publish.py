@@ -84,7 +84,7 @@ def tag_of(uuid: str) -> str:
 
 
 def is_staged_tag(path: str) -> bool:
-    """Return whether a file is that of such a tag."""
+    """Return whether a file stores a tag of `tag_of`."""
     return re.fullmatch(rf"{TAGS}/{_TAG}[0-9a-f-]{{36}}\.json", path) is not None
 
 
@@ -98,7 +98,7 @@ class ChangeSpec:
     on: Sequence[str] = ()
     """The key columns of an upsert, or the columns by whose values an overwrite replaces rows."""
     compared: bool = False
-    """Whether the rows of an upsert were chosen by comparing them with those of `base`."""
+    """Whether the rows of an upsert were chosen by comparing them with the rows of `base`."""
     condition: str | None = None
     """The condition on the rows that are replaced, in Lance's SQL, rendered of a parsed condition."""
     repeats: int = 0
@@ -157,11 +157,11 @@ class StagedVersion:
     """One staged version."""
 
     version: int
-    """Its number, which has no order."""
+    """The number of the version, which has no order."""
     path: str
-    """Its manifest, relative to the table's location."""
+    """The path of its manifest, relative to the table's location."""
     created: datetime
-    """By the storage's clock."""
+    """When its manifest was written, by the storage's clock."""
     spec: ChangeSpec
     schema: pa.Schema = field(repr=False)
     transaction: Transaction = field(repr=False)
@@ -173,7 +173,7 @@ class StagedVersion:
 
     @property
     def commit(self) -> KeyedCommit:
-        """Its commit, with its counts and its fingerprint."""
+        """The commit of the version, with its counts and its fingerprint."""
         return KeyedCommit.of(self.version, self.transaction)
 
     @property
@@ -381,7 +381,7 @@ def discard_version(namespace: NamespaceSpec | LanceNamespace, table: TableId | 
         version: the `version` in the result of a write with ``stage=True``.
 
     Returns:
-        Whether there was such a version. The rows of one that was published remain.
+        Whether there was such a version. The rows of a published version remain.
 
     Raises:
         TableNotFoundError: (4) the table isn't declared.
@@ -443,7 +443,7 @@ def _discard(target: ResolvedTable, staged: StagedVersion) -> None:
 
 
 def _may_be_published(latest: LanceDataset | None, staged: StagedVersion) -> bool:
-    """Return whether a version may refer to the files: also one that a Restore has undone, which is kept."""
+    """Return whether a version may refer to the files, also a kept version that a Restore has undone."""
     if latest is None:
         return False
     return any(
@@ -509,7 +509,7 @@ def _keeping_files(lookup: KeyLookup, staged: StagedVersion) -> Iterator[None]:
 
 
 def _undone_version(target: ResolvedTable, latest: LanceDataset, staged: StagedVersion) -> int | None:
-    """Return a version that has the files of a staged one: as it was published, or one that followed that."""
+    """Return a version with files of a staged version: its publication, or a version that followed it."""
     if not is_used(target, staged.key):
         return None
     files = frozenset(staged.files)
@@ -530,7 +530,7 @@ class StagedChange(TableChange):
 
     @property
     def kind(self) -> str:
-        """See `TableChange.kind`: that of its write."""
+        """See `TableChange.kind`: the kind of the staged write."""
         return self.staged.commit.kind
 
     @classmethod

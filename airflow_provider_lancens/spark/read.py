@@ -122,7 +122,7 @@ def plan_opened(
 
 
 def _groups(dataset: LanceDataset, *, together: bool) -> list[list[int]]:
-    """Return the fragments to read by each task; those with large values are small files themselves."""
+    """Return the fragments to read by each task; fragments with large values are small files themselves."""
     groups: list[list[int]] = []
     room = 0
     for fragment_id, size in _sizes(dataset):
@@ -164,7 +164,7 @@ class ReadTask:
 
     def read(self, number: int) -> Iterator[pa.RecordBatch]:
         """Read one group, by its number."""
-        # Spark has no nanoseconds: those that another writer stored are truncated.
+        # Spark has no nanoseconds: times that another writer stored with them are truncated.
         with (
             storage_failures(self.dataset.location, self.dataset.storage_options),
             self.dataset.explaining_removal(self.version, version_cleaned_up),

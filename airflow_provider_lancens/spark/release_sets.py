@@ -118,7 +118,7 @@ class ReleaseTags:
         """Tag the versions of a release that is about to be made; all are checked before any is tagged.
 
         Args:
-            number: the release's, above that of each earlier one.
+            number: the release's number, above the number of each earlier release.
             members: the versions by table.
 
         Raises:
@@ -237,7 +237,7 @@ def move_release_set(
     key: str | None = None,
     execution_id: str | None = None,
 ) -> ReleaseResult:
-    """Make versions of several tables those of a release set, in one commit.
+    """Release versions of several tables together, in one commit to a release set.
 
     A release set is a declared table with a row for each of its tables, and each of its versions is one
     release: a reader sees all of the versions or none. They are tagged, and so is the version of the set, so
@@ -248,19 +248,19 @@ def move_release_set(
         release_set: the identifier of the set's table, such as ``db$daily``.
         tables: the version of each table, by identifier. Tables that are missing no longer belong to the set.
         expected_version: the version that the release set must have; 0 if it must be new. None allows any.
-        allow_older: whether a table may go back to an older version than that of the last release.
+        allow_older: whether a table may go back to an older version than in the last release.
         keep_releases: how many releases keep their versions from clean-ups, at least one.
         key: the same for all tries of one release; None makes each call a new one.
         execution_id: the same for all tries of one execution; for others of the same key, the outcome is
             ``skipped``.
 
     Returns:
-        The commit: its `version` is that of the release set.
+        The commit: its `version` is the release set's version.
 
     Raises:
         TableNotFoundError: (4) a table isn't declared.
         TableVersionNotFoundError: (11) a table has no such version.
-        InvalidInputError: (13) there are no tables, a version is staged or older than that of the last
+        InvalidInputError: (13) there are no tables, a version is staged or older than in the last
             release, or other versions were released under the key.
         ConcurrentModificationError: (14) the release set isn't at `expected_version`, or it was moved
             meanwhile; a PassedVersionError if it is past `expected_version`, which no later try changes.
@@ -328,7 +328,7 @@ def _never_repeated(target: ResolvedTable, key: str | None) -> Iterator[None]:
 
 
 def _result(written: WriteResult, members: Mapping[str, int]) -> ReleaseResult:
-    """Return the result of a release by that of the write to the release set."""
+    """Return the result of a release by the result of the write to the release set."""
     return ReleaseResult(
         table=written.table,
         operation="release",
@@ -455,7 +455,7 @@ class ReleaseSet:
             tables: the version of each table, by identifier.
             expected_version: the version that the release set must have; 0 if it must be new. None allows
                 any.
-            allow_older: whether a table may go back to an older version than that of the last release.
+            allow_older: whether a table may go back to an older version than in the last release.
             keep_releases: how many releases keep their versions from clean-ups.
             key: identifies this release; None makes each call a new one.
 

@@ -191,7 +191,7 @@ class RestoreResult(WriteResult):
     restored_version: int | None
     """The older version that it restores; None if an earlier run did and its commit was cleaned up."""
     undone: tuple[UndoneCommit, ...] = ()
-    """The commits in between, also those that a dry run would undo."""
+    """The commits in between; in a dry run, the commits that the restore would undo."""
 
     @property
     def event(self) -> dict[str, Any]:
@@ -232,7 +232,7 @@ class ComputeResult(Result):
     files: int
     """The number of written files, one for each changed fragment."""
     bytes: int
-    """Their size."""
+    """The size of the written files."""
     commits: int
     """The number of versions that it made, including the version that added the column."""
 
@@ -270,11 +270,11 @@ class IndexResult(Result):
     """An index of a table; `previous_version` is the version whose rows are in it."""
 
     index: str
-    """Its name."""
+    """The name of the index."""
     column: str
     index_type: str
     rows: int
-    """Rows that it covers; later ones are searched without it."""
+    """Rows that the index covers; later rows are searched without it."""
     segments: int
     """Segments that a query searches, one after the other."""
     bytes: int
@@ -318,7 +318,7 @@ class OrphansResult(Result):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MaintenanceResult(Result):
-    """Result of the maintenance of a table; `previous_version` is the one that the decisions are based on."""
+    """Result of the maintenance of a table; its decisions are based on `previous_version`."""
 
     steps: Mapping[str, Result]
     """The results by step: ``compact``, ``index.<name>``, ``expire``, and ``orphans`` if it was asked for and
@@ -338,7 +338,7 @@ class MaintenanceResult(Result):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseResult(Result):
-    """Result of a release: its table and versions are those of the release set."""
+    """Result of a release: its table and versions are the release set's."""
 
     key: str | None
     """What identifies the release; None without a key."""
@@ -364,7 +364,7 @@ class CheckResult(Result):
     checked: int
     """Number of versions whose files were checked."""
     missing_files: Mapping[int, tuple[str, ...]]
-    """By version, the missing paths, relative to the table's location."""
+    """The missing paths by version, relative to the table's location."""
     complete_version: int | None
     """The newest version that lacks no file; None if there is none."""
 

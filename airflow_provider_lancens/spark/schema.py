@@ -96,7 +96,7 @@ def check_new_schema(table: str, schema: pa.Schema, new: Iterable[str]) -> None:
     Args:
         table: the table's identifier, for messages.
         schema: all columns as they are to be.
-        new: those with new names.
+        new: the names to check.
 
     Raises:
         InvalidInputError: (13) Lance can't store a name, or it differs from another one only in case.
@@ -210,7 +210,7 @@ class _Additions:
         new = [*empty, *computed]
         unknown = dict.fromkeys(computed, pa.int8())
         check_new_schema(table, pa.schema([*latest.schema, *(empty | unknown).items()]), new)
-        # Lance makes a column of an expression that is never null one that may not be null.
+        # Lance allows no nulls in a column of an expression that is never null.
         required = [n for n in self.expressions if n in present and not present[n].nullable]
         return PlannedChange([*_steps(empty, computed, required)], [*new, *required])
 

@@ -77,7 +77,7 @@ def _default_of_machine() -> str | None:
 
 
 _LINES = (
-    # Spark's default pattern, and that of its structured logs' console.
+    # Spark's default pattern, and its pattern for the console of structured logs.
     re.compile(r"\d\d/\d\d/\d\d \d\d:\d\d:\d\d (?P<level>[A-Z]+) (?P<text>.*)"),
     # Lance's, in a Python worker.
     re.compile(r"\[\d{4}-\d\d-\d\dT[\d:.]+Z (?P<level>[A-Z]+) +(?P<text>.*)"),
@@ -340,11 +340,11 @@ class RemoteSession(OpenedSession):
 
 
 _GONE = ("UNAVAILABLE", "NO_ACTIVE_SESSION", "INVALID_HANDLE.SESSION", "failed to connect to all addresses")
-"""In the errors of a Spark Connect client whose server has ended, or has lost the session."""
+"""Texts in the errors of a Spark Connect client whose server has ended, or has lost the session."""
 
 
 def server_is_gone(error: BaseException) -> bool:
-    """Return whether an error, or one that it was raised from, says that a Spark Connect server is gone."""
+    """Return whether an error, or an error that led to it, says that a Spark Connect server is gone."""
     one: BaseException | None = error
     while one is not None:
         if type(one).__module__.startswith(("pyspark.errors", "grpc")) and any(

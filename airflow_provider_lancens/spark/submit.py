@@ -67,7 +67,7 @@ class Job:
     source: str
     """``package.module:function``; called as ``function(spark, **inputs, **kwargs)``."""
     inputs: Mapping[str, Sequence[Any]] = field(default_factory=dict)
-    """By argument: a table and a version, and the version that its changes follow, see `FunctionInput`."""
+    """Each argument's table and version, and the version that its changes follow, see `FunctionInput`."""
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     request: WriteRequest = field(default_factory=WriteRequest)
     readings: Sequence[tuple[Sequence[str], str | None, str | None]] = field(default_factory=list)

@@ -59,7 +59,7 @@ class TableStats(_Described):
 
     version: int
     rows: int
-    """Without the deleted ones."""
+    """Rows that aren't deleted."""
     deleted_rows: int
     """Rows that are marked as deleted; a compaction removes them."""
     fragments: int
@@ -67,7 +67,7 @@ class TableStats(_Described):
     """Fragments that a compaction would merge."""
     files: int
     bytes: int
-    """Of the data files of this version."""
+    """The size of the data files of this version."""
     versions: int
     """Number of versions that are kept."""
     oldest_version_at: datetime | None

@@ -1,4 +1,4 @@
-"""Parse the names of types: Arrow's, such as ``int64``, and those of Spark SQL, such as ``bigint``."""
+"""Parse the names of Arrow's types, such as ``int64``, and of Spark SQL's types, such as ``bigint``."""
 
 from __future__ import annotations
 

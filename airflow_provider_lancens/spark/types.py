@@ -36,7 +36,7 @@ _ATOMS: dict[str, pa.DataType] = {
     "NullType": pa.null(),
     "VariantType": pa.struct([("value", pa.binary()), ("metadata", pa.binary())]),
 }
-"""By class name: the lower PySpark versions lack some of the classes."""
+"""Arrow's types by class name, since the lower PySpark versions lack some of the classes."""
 
 _ADVICE = {
     "YearMonthIntervalType": "cast it to a number of months",

@@ -78,7 +78,7 @@ def check_filter_at(
         target: the table.
         read: the version with these rows.
         wanted: the version for which the filter is valid.
-        names: the name of its columns in the version to read, of those that this has.
+        names: the names of the columns of `wanted` in `read`, without columns that `read` lacks.
         condition: the filter.
 
     Raises:

@@ -147,19 +147,19 @@ class ChangedFragment:
     """A fragment that one of two versions lacks, or that isn't the same in both."""
 
     before: int | None
-    """Its id in the older version."""
+    """The fragment's id in the older version."""
     after: int | None
-    """Its id in the newer version."""
+    """The fragment's id in the newer version."""
     same_values: bool = False
-    """Whether both have the same data files for the columns, so that only deletions differ."""
+    """Whether both versions have the same data files for the columns, so that only deletions differ."""
     compare_values: bool = False
     """Whether rows may have other values although Lance doesn't show them as updated."""
     rows: int = 0
     """The number of its rows in both versions."""
     compared_rows: int = 0
-    """About how many of them may have changed."""
+    """About how many of these rows may have changed."""
     changed_bytes: int = 0
-    """About how many bytes of it, in both versions, may have changed."""
+    """About how many bytes of the fragment, in both versions, may have changed."""
 
     @classmethod
     def of(cls, before: FragmentMetadata | None, after: FragmentMetadata | None, **how: bool) -> Self:
@@ -320,7 +320,7 @@ only its values tell whether it changed."""
 
 @dataclass(frozen=True, slots=True)
 class AddressTask:
-    """List the rows of changed fragments in both versions, except those that are certainly the same."""
+    """List the rows of changed fragments in both versions, except rows that are certainly the same."""
 
     dataset: DatasetRef
     before: int
@@ -415,7 +415,7 @@ def partitions_of(
         fragments: the fragments that have changed.
 
     Returns:
-        None if there are too many fragments or a group has too many rows: those have to be shuffled.
+        None if there are too many fragments or a group has too many rows: the rows then have to be shuffled.
     """
     everything = list(range(len(fragments)))
     if _fits(fragments):
@@ -528,7 +528,7 @@ class OpenFragment:
     fragment: LanceFragment
     columns: ColumnsAt
     addresses: NDArray[np.int64]
-    """Those of all its rows, in the order in which they are stored."""
+    """The addresses of all its rows, in the order in which the rows are stored."""
     matching: NDArray[np.bool_]
     """Which of its rows match the filter."""
     batch_rows: int
@@ -757,7 +757,7 @@ _DENSE = 8
 
 @dataclass(frozen=True, slots=True)
 class ComparisonTask:
-    """Compare the rows of both versions; those with one id must come to the same task."""
+    """Compare the rows of both versions; rows with the same id must come to the same task."""
 
     after_version: int
     """The older version."""
@@ -866,7 +866,7 @@ def _common(before: NDArray[np.int64], after: NDArray[np.int64]) -> tuple[NDArra
 
 
 def _others(ids: NDArray[np.int64], common: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the positions of ids but those at these positions."""
+    """Return all positions of ids except the positions in `common`."""
     others = np.ones(len(ids), bool)
     others[common] = False
     return np.flatnonzero(others)

@@ -80,11 +80,11 @@ def read_changes(
     """Return the rows that changed between two versions as a DataFrame.
 
     It contains the net change: deleting the rows of `after_version` that are ``delete`` or
-    ``update_preimage`` and adding those that are ``insert`` or ``update_postimage`` gives the rows of
+    ``update_preimage`` and adding the rows that are ``insert`` or ``update_postimage`` gives the rows of
     `version`. Rows that only moved, by compaction, aren't in it. The columns of the table are followed by:
 
     - ``_change_type``: ``insert``, ``delete``, ``update_preimage`` (the values before an update) or
-      ``update_postimage`` (those after it). An upsert by this package replaces rows: ``delete`` and
+      ``update_postimage`` (the values after it). An upsert by this package replaces rows: ``delete`` and
       ``insert``.
     - ``_commit_version``: the version that inserted or updated the row; null if it was deleted or restored,
       if the version is staged, or if another client replaced a column's values without saying in which rows.

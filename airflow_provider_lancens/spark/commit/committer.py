@@ -7,7 +7,7 @@ of one execution, one finds the other's commit; of two executions, one is refuse
 other's commit for its own (`KeyedWrite.is_done_by`), or is to write again.
 
 A commit whose reply was lost is looked for before the next attempt and after the last one, by the UUID of its
-transaction: one that is there counts as made, otherwise its error is raised.
+transaction: if it is found, the commit counts as made, otherwise the commit's error is raised.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ last one:
 2. The lease is removed: from now on every check fails.
 3. A version that changes nothing is committed, the barrier. The version that a driver determined before step
    2 is at most the one after the newest at that time. It now exists: created by the barrier, by another
-   writer, or by that driver, whose files are then among those that versions refer to.
+   writer, or by that driver, whose files are then among the files that versions refer to.
 
 A driver that resumes later has its commit refused, retries, and finds its lease gone.
 """

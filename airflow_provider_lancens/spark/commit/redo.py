@@ -43,7 +43,7 @@ _KINDS = {
     "Delete": DELETION,
     "Restore": RESTORE,
 }
-"""Kinds of commits by the operations of those that don't say theirs."""
+"""Kinds of commits by their operations, for commits that don't record their kind."""
 _DID = {
     APPEND: ("appended rows", "so they would be left, or those of others lost"),
     REDONE_APPEND: ("replaced rows of an append", "so its rows would be left, or those of others lost"),
@@ -68,7 +68,7 @@ class AppendedRows:
     version: int
     rows: int
     files: frozenset[str] | None
-    """Their data files; None if the version was cleaned up."""
+    """The data files of these rows; None if the version was cleaned up."""
 
     def are_in(self, dataset: LanceDataset) -> bool:
         """Return whether a dataset has all of these rows, unchanged, and they can be identified."""
@@ -187,7 +187,7 @@ def _check_kinds(
 
 
 def _kind_of(dataset: LanceDataset, commit: KeyedCommit) -> str:
-    """Return what a commit did; that of an older one, which doesn't say it, by its operation."""
+    """Return the kind of a commit; the kind of an older commit, which doesn't record it, by its operation."""
     if commit.kind:
         return commit.kind
     transaction = read_transaction(dataset, commit.version)

@@ -1,4 +1,4 @@
-"""Commits that change a table's columns, each of exactly the version after the one that it was made for.
+"""Commits that change a table's columns, each of exactly the version after the version it was planned for.
 
 Lance makes these commits itself, on a dataset that is opened through the fence of a `SingleVersionCommit`.
 They are idempotent by state: the remaining changes are determined again from the newest version after each
@@ -42,7 +42,7 @@ class SchemaStep(NamedTuple):
     """A change of the columns that Lance makes in one commit."""
 
     description: str
-    """What it does, for messages: ``adds n (int64)``."""
+    """What the step does, for messages: ``adds n (int64)``."""
     apply: Callable[[LanceDataset], object]
     """Makes the change, through a dataset that is opened at the version it was planned for."""
 

@@ -117,7 +117,7 @@ class SingleVersionCommit(LeasedCommits):
     target: ResolvedTable
     """The table; `wrapped` is its version authority."""
     base_version: int
-    """Its newest version as the driver read it, and as Lance is shown it; 0 if there was none."""
+    """The table's newest version as the driver read it, and as Lance is shown it; 0 if there was none."""
     announced: Callable[[], object] = lambda: None
     """Returns once the commit is announced, or raises the error because of which it isn't."""
     was_requested: bool = field(default=False, init=False)
@@ -187,7 +187,7 @@ class SingleVersionCommit(LeasedCommits):
             # Lance reads the versions in between by path, and would continue; its staged file is left behind.
             manifests = self.target.dataset.manifests
             manifests.remove_outdated(f"{VERSIONS}/{staged_name(request['manifest_path'])}")
-            # The versions of another table of this name are never those that Lance has read here.
+            # If another table has this name now, Lance hasn't read its versions here.
             change = self.target.change_since_resolved()
             self.failure = None if change is None or self.target.is_settled() else change
             raise self.failure or spec_errors.ConcurrentModificationError(

@@ -66,7 +66,7 @@ class TableChange(ABC):
 
     @property
     def kind(self) -> str:
-        """Its kind, as recorded in its commit, for a rerun that replaces it."""
+        """The kind of the change, as recorded in its commit, for a rerun that replaces it."""
         return self.KIND
 
     @abstractmethod
@@ -96,7 +96,7 @@ class TableChange(ABC):
 
         Lance doesn't check this either. A file refers to its columns by field ids. If a column was converted
         to another type or dropped meanwhile, Lance ignores the values in the file, and reads null; or it
-        reads them as those of a new column with the same id.
+        reads them as the values of a new column with the same id.
 
         Raises:
             ConcurrentModificationError: (14) others changed or dropped a column meanwhile.

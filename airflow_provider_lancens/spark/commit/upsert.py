@@ -46,7 +46,7 @@ class UpsertCommit(TableChange):
     """The keys whose rows are deleted and not replaced, as `comparable_keys` has them; None without any."""
 
     def apply_to(self, latest: LanceDataset | None) -> CommitStep:
-        """See `TableChange.apply_to`: the rows to remove are determined again, including those of others."""
+        """See `TableChange.apply_to`: the rows to remove are determined again, also other writers' rows."""
         if latest is None:
             return self._first_version()._replace(updated=0, deleted=0)
         self.check_same_columns(latest)
@@ -173,7 +173,7 @@ def read_keys(
     *,
     unique: bool = True,
 ) -> pa.Table:
-    """Read the keys of fragments that aren't committed yet, in addition to those that are deleted.
+    """Read the keys of fragments that aren't committed yet, and add the keys that are deleted.
 
     Args:
         dataset: the dataset they were written to.

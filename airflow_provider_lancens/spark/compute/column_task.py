@@ -387,9 +387,9 @@ class ColumnLayout:
     ids: tuple[int, ...]
     """The ids of the column and of its nested fields, parents first."""
     fields: tuple[int, ...]
-    """The ids of those that have values in a file."""
+    """The ids of the fields that have values in a file."""
     indices: tuple[int, ...]
-    """Where a file has them."""
+    """For each of `fields`, the index of its column in a file."""
     format: tuple[int, int]
     """The version of the file format."""
 
@@ -501,7 +501,7 @@ def files_of(fragment: FragmentMetadata, ids: frozenset[int] | None) -> frozense
 
 
 def deleted_offsets(fragment: LanceFragment) -> Bitmap:
-    """Return the positions of a fragment's deleted rows; of its files, only that of the deletions is read."""
+    """Return the positions of a fragment's deleted rows; of its files, only the deletion file is read."""
     from lance.bitmap import Bitmap
 
     is_deleted = np.ones(fragment.physical_rows, np.bool_)
@@ -515,7 +515,7 @@ class ColumnFileInfo:
     """Metadata stored in a column file."""
 
     nulls: int | None = None
-    """How many rows had no value, of those that weren't deleted; None if it isn't known."""
+    """How many rows had no value, not counting deleted rows; None if it isn't known."""
     execution_id: str = ""
 
 
@@ -561,11 +561,11 @@ def read_file_info(
 
     Args:
         dataset: the dataset.
-        opened: the same at the version that has the files; those of a clone may be its source's.
+        opened: the dataset at the version that has the files; a clone's files may be its source's.
         files: the files.
 
     Raises:
-        InvalidTableStateError: (19) the name of one isn't that of a file below its location.
+        InvalidTableStateError: (19) a file's name isn't a path below the dataset's location.
     """
     from lance.file import LanceFileReader
 

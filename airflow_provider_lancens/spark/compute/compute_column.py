@@ -351,7 +351,7 @@ class _Round:
             if answer.failure is not None:
                 self.failed = self.failed or (fragment, answer.failure)
         if self.error or self.failed:
-            self.queue.clear()  # those that run are still committed, and the error is raised then
+            self.queue.clear()  # running tasks are still committed before the error is raised
 
     def _commit(self, count: int, left: int) -> None:
         files, self.finished = self.finished, []

@@ -29,14 +29,14 @@ LINEAGE = "lancens.lineage"
 LONG = 64
 """Ids in a commit after which they are moved to a segment."""
 MAX_READ = 64
-"""Transactions of others that a commit reads at most to find the one that it continues."""
+"""Transactions of others that a commit reads at most to find the lineage that it continues."""
 MANY_READ = 32
 """Transactions that a lookup reads at least to store a segment, so that the next one needn't."""
 _DIGITS = 8
 """Hex digits of an id."""
 _SEGMENT = re.compile(rf"(lineage|settled)-(\d{{1,20}})-([0-9a-f]{{{_DIGITS}}})\.json")
 Restores = tuple[tuple[int, int], ...]
-"""Restores, each with the version that it made and the one that it restored."""
+"""Restores, each with the version that it made and the version that it restored."""
 
 
 def transaction_id(uuid: str) -> str:
@@ -54,16 +54,16 @@ class CommittedVersion:
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
-    """What is known of the transactions of a version and of those below it."""
+    """What is known of the transactions of a version and of the versions below it."""
 
     version: int
     """The version, which is known first."""
     since: int
     """The oldest version from which on all Restores are known; above `version` if nothing is known."""
     ids: tuple[str, ...] = ()
-    """The ids of the newest transactions, up to that of `version`."""
+    """The ids of the newest transactions, up to the transaction of `version`."""
     restores: Restores = ()
-    """The Restores: all of them if there is no segment or it was read, otherwise those above it."""
+    """The Restores: all of them if there is no segment or it was read, otherwise the Restores above it."""
     segment: CommittedVersion | None = None
     """The segment with what is below; None if there is none, or it was read."""
     segments: tuple[CommittedVersion, ...] = ()
@@ -183,7 +183,7 @@ class LineageSegments:
     files: TableFiles
     folder: str
     listed: Mapping[CommittedVersion, str] = field(default_factory=dict)
-    """The path of each segment, as listed; of two at one point, the one that was settled."""
+    """The path of each segment, as listed; of two segments at one point, the settled segment."""
     settled: frozenset[CommittedVersion] = frozenset()
     """The points up to which a clean-up has settled all records."""
     _read: dict[CommittedVersion, Lineage | None] = field(default_factory=dict, compare=False, repr=False)
@@ -258,7 +258,7 @@ class LineageSegments:
             if below is not None:
                 found.append((below, point))
                 if below.since <= lineage.since:
-                    break  # not one that was stored after a gap
+                    break  # a segment that wasn't stored after a gap
         if found:
             return lineage.onto(*min(found, key=lambda one: one[0].since))
         if lineage.segment is None:

@@ -1,8 +1,8 @@
 """The attempts of one driver to commit under a key: each is announced before its version may be made.
 
-Once a commit is known to be made, its record is confirmed, and those of the other attempts are removed; the
-records of a driver that ended before are left to a rerun or a clean-up. A write without a key of its own has
-no records.
+Once a commit is known to be made, its record is confirmed, and the records of the other attempts are removed.
+The records of a driver that ended before are left to a rerun or a clean-up. A write without a key of its own
+has no records.
 
 Two drivers may commit under one key at once: of two live ones of one execution, one finds the other's commit;
 of two executions, one is refused, unless its policy takes the other's commit for its own

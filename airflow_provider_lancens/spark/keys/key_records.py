@@ -156,7 +156,7 @@ def folder_of(key_digest: str) -> str:
 
 
 def records_in(found: Iterable[StoredFile]) -> list[KeyRecord]:
-    """Return the records among files, by version; one that is lost is known by what confirms it."""
+    """Return the records among files, by version; a lost record is known by the files that confirm it."""
     confirmed: set[str] = set()
     confirmed_at: dict[str, set[CommittedVersion]] = {}
     for file in found:
@@ -244,8 +244,9 @@ def mark_complete(files: TableFiles) -> None:
 def remove_leftovers(files: TableFiles, exists: Callable[[], bool]) -> None:
     """Remove the keys of a dataset that was deleted by hand, except for the folder of this package.
 
-    Another driver may be about to create the dataset, so its record is kept: only those of committed
-    attempts are removed. A record that is kept by mistake is harmless: its version has another transaction.
+    Another driver may be about to create the dataset, so its record is kept: only the records of
+    committed attempts are removed. A record that is kept by mistake is harmless: its version has another
+    transaction.
 
     Args:
         files: the files at the table's location.
@@ -291,7 +292,7 @@ class ExpiredKeys:
         """Add keys to a shard."""
         found = self._read(shard)
         text = "\n".join(sorted(found.keys.union(digests)))
-        # By its name a file is complete: one that lost its content mustn't make keys count as new.
+        # The name tells whether a file is complete: if it lost its content, no key may count as new.
         self.files.put(f"{EXPIRED_KEYS}/{shard}/{len(text)}-{uuid4()}", text.encode())
         if found.complete:
             self.files.remove_outdated(*found.complete)

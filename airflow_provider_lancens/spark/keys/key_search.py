@@ -85,7 +85,7 @@ class TableHistory:
         return cls(manifests, latest, segments, lineage, found)
 
     def is_made(self, record: KeyRecord) -> bool | None:
-        """Return whether an attempt made a version of the history, also one that was undone since.
+        """Return whether an attempt made a version of the history, also a version that was undone since.
 
         None if that isn't known.
         """
@@ -250,11 +250,11 @@ class RecordSearch:
         return self.index.has_lost and not self.attempts
 
     def check_not_lost(self) -> None:
-        """Check that the key, which has no commit, isn't one whose record was lost or has expired.
+        """Check that the record of the key, which has no commit, wasn't lost and hasn't expired.
 
         Raises:
             InvalidInputError: (13) it was committed, and has expired.
-            InvalidTableStateError: (19) records were lost, maybe also that of this key.
+            InvalidTableStateError: (19) records were lost, maybe also the record of this key.
         """
         if self.index.has_expired and ExpiredKeys(self.files).contain(digest(self.key)):
             raise spec_errors.InvalidInputError(
@@ -361,7 +361,7 @@ class _KeptVersions:
     """What a walk through the kept versions shows."""
 
     ids: list[str] = field(default_factory=list)
-    """The ids of the transactions down to the first one that isn't kept, newest first."""
+    """The ids of the transactions, newest first, down to the first transaction that isn't kept."""
     newest: int = 0
     restores: list[tuple[int, int]] = field(default_factory=list)
     is_incomplete: bool = False
@@ -382,7 +382,7 @@ class _KeptVersions:
 
     @property
     def lineage(self) -> Lineage:
-        """Its lineage; a version that was cleaned up counts as no Restore."""
+        """The lineage of these versions; a version that was cleaned up counts as no Restore."""
         return Lineage(self.newest, 1, tuple(reversed(self.ids)), tuple(sorted(self.restores)))
 
 

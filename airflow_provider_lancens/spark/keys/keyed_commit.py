@@ -27,7 +27,7 @@ _COUNTS = ("rows", "files", "bytes", "updated", "deleted")
 APPEND, OVERWRITE, REDONE_APPEND = "append", "overwrite", "redone_append"
 UPSERT, REPLACE_WHERE, DELETION, RESTORE = "upsert", "replace_where", "deletion", "restore"
 REPLACE_VALUES = "replace_values"
-"""Kinds of commits; that of an overwrite with a condition is followed by a digest of its condition."""
+"""Kinds of commits; the kind of an overwrite with a condition is followed by a digest of the condition."""
 _OPERATIONS = {
     APPEND: "append",
     REDONE_APPEND: "append",
@@ -46,7 +46,7 @@ _LANCE_OPERATIONS = {
     "Project": "alter_columns",
     "Rewrite": "compact",
 }
-"""The operations by Lance's names, where the name isn't that of the verb."""
+"""The operations by Lance's names, where Lance's name differs from the verb's."""
 REPLACING_ALL = frozenset({OVERWRITE, REDONE_APPEND})
 """Kinds of commits after which nothing is left of what the key has written before."""
 
@@ -141,7 +141,7 @@ class KeyedCommit:
 
     @property
     def operation(self) -> str:
-        """Its operation, as in a result; ``write`` if it isn't known."""
+        """The operation of the commit, as in a result; ``write`` if it isn't known."""
         return _OPERATIONS.get(self.kind.partition("/")[0], "write")
 
     def result(

@@ -193,7 +193,7 @@ def _search(lookup: KeyLookup, listed: ListedRecords | None) -> RecordSearch | N
 
 
 def _find(lookup: KeyLookup, search: RecordSearch) -> KeyedCommit | None:
-    """Return the newest commit under the key; one that a Restore undid counts as never committed.
+    """Return the newest commit under the key; a commit that a Restore undid counts as never made.
 
     Raises:
         InvalidInputError: (13) the key has expired.
@@ -246,8 +246,8 @@ def find_write(
     """Return the result of an earlier write under this key, without Spark.
 
     `fingerprint` identifies the data that would be written now; None matches any. With ``redo`` or
-    ``write_again`` as `on_existing_key`, a write of another execution than `execution_id` is one that is
-    still to be made. See `Table.find_write` for its errors.
+    ``write_again`` as `on_existing_key`, a write of another execution than `execution_id` doesn't count: the
+    write is still to be made. See `Table.find_write` for its errors.
 
     Returns:
         The result of that call; None if the write is still to be made.
@@ -291,7 +291,7 @@ def accept_lost_keys(namespace: NamespaceSpec | LanceNamespace, table: TableId |
 
     The records of keys, beside the data, were removed, and so were versions that would show what was
     committed; until this is called, writes under keys without records are refused. Call it if none of the
-    keys that will run again is one of those versions', or if their rows may be written twice.
+    keys that will run again was committed in these versions, or if their rows may be written twice.
 
     See `Table.accept_lost_keys` for its errors.
     """

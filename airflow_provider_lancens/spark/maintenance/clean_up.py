@@ -76,7 +76,7 @@ class Removed:
     files: int = 0
     """Data, deletion and index files."""
     bytes: int = 0
-    """Of all files, also manifests and transactions."""
+    """The size of all files, also manifests and transactions."""
 
     @classmethod
     def of(cls, stats: Any) -> Self:
@@ -207,7 +207,7 @@ class _Plan:
         )
 
     def needed_by(self, cloned: ClonedFiles) -> set[str]:
-        """Return those of its files that clones of the table need.
+        """Return which of its files clones of the table need.
 
         Raises:
             UnsupportedOperationError: (0) there are clones, and only Lance knows all files.
@@ -301,7 +301,7 @@ def clean_up_versions(
 
     The newest version, the versions replaced within `older_than`, the newest few and tagged ones are kept. If
     the metastore decides the versions, the newest is the one it records, and interrupted commits of it are
-    finished first. Bookmarks whose ``expires_after`` has ended don't keep theirs any longer; that they
+    finished first. Bookmarks whose ``expires_after`` has ended no longer keep their versions; that they
     expired is recorded before anything is removed. Unreferenced files are removed once they are a week old,
     not before: a writer may be about to commit them. A write that has been running for about that long stops
     the clean-up; one without a heartbeat for a day is presumed dead, and a version that changes nothing is
@@ -420,7 +420,7 @@ def _clean_up(
 
 
 def _check_unlinked(opened: MaintainedTable) -> None:
-    # Lance lists all files below `data`, following links, and removes those its versions don't refer to.
+    # Lance lists all files below `data`, following links, and removes files its versions don't refer to.
     location = opened.target.dataset.location
     foreign = purge.first_foreign_path(location)
     if foreign is not None:

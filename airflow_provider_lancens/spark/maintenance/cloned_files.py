@@ -32,7 +32,7 @@ class ClonedFiles:
     _found: tuple[Clone, ...] | None = None
 
     def among(self, paths: Iterable[str]) -> set[str]:
-        """Return the files among the given ones that a clone needs. No request if a clone can't refer to any.
+        """Return which of these files a clone needs. No request if a clone can't refer to any.
 
         Args:
             paths: relative to the table's location.

@@ -60,7 +60,7 @@ class IndexedColumn:
         """Check that a version has the same column, perhaps by another name.
 
         Args:
-            version: the version right before the one that gets the index.
+            version: the version right before the version that gets the index.
 
         Raises:
             ConcurrentModificationError: (14) others have converted, dropped or replaced the column.

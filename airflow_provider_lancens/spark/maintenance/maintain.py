@@ -209,7 +209,7 @@ class _Maintenance:
     def _indexed(
         self, state: TableState, rebuilt: Mapping[str, IndexResult], coverage: Coverage, decision: Decision
     ) -> IndexResult:
-        """Build or extend an index, unless one that was unusable was built and covers all rows since."""
+        """Build or extend an index, unless it was unusable, was built anew, and covers all rows since."""
         earlier = rebuilt.get(coverage.spec.name)
         if earlier is not None and (coverage.is_unusable or not decision.is_due):
             return earlier

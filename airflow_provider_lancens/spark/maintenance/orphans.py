@@ -213,12 +213,12 @@ class _Search:
         return kept | PendingCommitFiles(self.files).needed(newest)
 
     def _staged(self) -> list[StagedVersion]:
-        """Return the staged versions, if the table has no other ones that only its own manifest shows."""
+        """Return the staged versions, if the table has no other detached versions."""
         manifests = self.files.below(VERSIONS)
         detached = {file.path for file in manifests if detached_version_of(file.path) is not None}
         staged = list(staged_versions(self.target)) if detached else []
         others = sorted(detached - {one.path for one in staged})
-        # One that was discarded since the listing isn't there any more.
+        # A version that was discarded since the listing isn't there any more.
         if len(self.files.missing(others)) < len(others):
             raise self._unsupported(f"detached versions that this package didn't stage, such as {others[0]}")
         if self.files.folders(_BRANCHES):

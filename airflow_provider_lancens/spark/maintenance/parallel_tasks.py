@@ -131,7 +131,7 @@ _EXACT: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "Bitmap": (list, _bitmap),
     "RewriteResult": (lambda value: value.json(), _rewritten),
 }
-"""By the name of a class: how its objects become plain values, and how they are made of these."""
+"""By class name: the functions that convert its objects to plain values, and back."""
 
 
 Answer = TypeVar("Answer")

@@ -64,7 +64,7 @@ class FileCheck:
     checked: int
     """Number of checked versions."""
     missing: Mapping[int, tuple[str, ...]]
-    """By version, the missing paths, relative to the table's location."""
+    """The missing paths by version, relative to the table's location."""
     complete_version: int | None
     """The newest version that lacks no file; None if there is none."""
 

@@ -65,11 +65,11 @@ class Fragmentation:
 
     fragments: int
     planned: int
-    """Fragments that it would rewrite."""
+    """Fragments that the compaction would rewrite."""
     small: int
-    """Those of them that it would merge, each below the target rows."""
+    """Rewritten fragments that it would merge, each with fewer rows than the target."""
     rows: int
-    """Rows of the version, without the deleted ones."""
+    """Rows of the version, without deleted rows."""
     deleted: int
     is_upper_bound: bool = False
     """Whether `planned` and `small` may be lower, since no compaction was planned."""
@@ -95,11 +95,11 @@ class Coverage:
 
     spec: IndexSpec
     rows: int
-    """Rows of the version, without the deleted ones."""
+    """Rows of the version, without deleted rows."""
     present: str | None = None
     """The type of the existing index of that name, with its columns if they differ; None if there is none."""
     indexed: int = 0
-    """Rows that it covers."""
+    """Rows that the index covers."""
     segments: int = 0
     bytes: int = 0
     lacks_column: bool = False
@@ -159,7 +159,7 @@ class Coverage:
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """Which versions a clean-up keeps, beside tagged ones: the newest ones, and those replaced recently.
+    """Which versions a clean-up keeps, beside tagged versions: the newest and the recently replaced versions.
 
     The age of a version counts from the commit that replaced it as the newest one, not from its own, as
     Lance's does: a reader that opened the newest version of a table has the whole time, however old that
@@ -520,7 +520,7 @@ class TableState:
     def _upper_bound(self, counts: DatasetStats) -> Fragmentation | None:
         """Return what a compaction would do at most, for many fragments; None if they have to be planned.
 
-        Lance counts a fragment by all its rows, a plan by those that aren't deleted.
+        Lance counts all rows of a fragment, a plan only the rows that aren't deleted.
         """
         fragments, small = counts["num_fragments"], counts["num_small_files"]
         if fragments <= _MAX_PLANNED or counts["num_deleted_rows"]:

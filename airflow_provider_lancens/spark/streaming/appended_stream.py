@@ -92,7 +92,7 @@ class _Step:
     uuid: str | None
     """The UUID of the transaction that made the version."""
     transaction: Transaction | None = None
-    """Of a version that isn't a snapshot."""
+    """The transaction of a version that isn't a snapshot."""
 
     def after(self, count: int) -> StreamOffset:
         """Return the offset when this many of the fragments were read."""
@@ -111,7 +111,7 @@ class MicroBatch:
     """What a micro-batch reads."""
 
     groups: Sequence[Sequence[VersionRows]]
-    """By task."""
+    """The rows to read, by task."""
     after: int
     last: int
     """The last version whose transaction was read; all after `after` were."""

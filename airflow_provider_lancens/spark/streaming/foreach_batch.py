@@ -88,10 +88,10 @@ def running_query(spark: SparkSession) -> str:
 
 
 def check_same_rows(table: object, key: str, earlier: KeyedCommit, digest: str) -> None:
-    """Check that an epoch that is repeated has the rows with which it was committed.
+    """Check that a repeated epoch has the rows with which it was committed.
 
-    If a checkpoint was restored from a backup, Spark may give numbers that the table already has to other
-    rows, which would be lost if they were taken for those.
+    If a checkpoint was restored from a backup, Spark may give other rows the number of an epoch that the
+    table already has. They would be lost if they counted as the rows of that epoch.
 
     Args:
         table: the table's identifier.
@@ -135,8 +135,8 @@ def foreach_batch(
     """Return a function for ``foreachBatch`` that writes each epoch of a query to a table, once.
 
     An epoch is identified by the query's id, which Spark keeps in the checkpoint, and by its number: if the
-    query stops after the commit and before Spark recorded it, the repeated epoch is found in the table. One
-    that is in the table with another number of rows is refused.
+    query stops after the commit and before Spark recorded it, the repeated epoch is found in the table. An
+    epoch that is in the table with other rows is refused.
 
     Args:
         namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
@@ -202,7 +202,7 @@ def write_epoch(
     key = epoch_key(running_query(frame.sparkSession) if query_id is None else query_id, epoch)
     rows = FrameRows(frame)
     with resolved_table(namespace, table) as target, ExitStack() as cached:
-        # Those that a comparison leaves out aren't written, so that a write can't digest them.
+        # Rows that a comparison leaves out aren't written, so that a write can't digest them.
         digests = request.upsert is None or not request.upsert.chooses_rows
         identity = replace(request.identity, key=key, on_existing_key="skip")
         context = WriteContext.begin(target, replace(request, identity=identity, digest_rows=digests))

@@ -309,13 +309,13 @@ class ColumnMatch:
     """Where the columns of a table are in the rows. Picklable."""
 
     sources: Mapping[str, str]
-    """The rows' column by the table's; one that isn't here is null in the rows."""
+    """The rows' columns by the table's columns; a column that isn't here is null in the rows."""
     match_case: bool
     """Whether names that differ only in case are different ones."""
 
     @property
     def targets(self) -> dict[str, str]:
-        """The table's column by the rows'."""
+        """The table's columns by the rows' columns."""
         return {source: name for name, source in self.sources.items()}
 
 
@@ -327,7 +327,7 @@ class MergePlan:
     schema: pa.Schema
     """The columns of the table once they are merged."""
     additions: list[pa.Field] = field(default_factory=list)
-    """Columns to add; one that exists is a struct, or has one, and lists only its new fields."""
+    """Columns to add; an existing column is a struct, or contains one, and lists only its new fields."""
     added: list[tuple[Path, pa.DataType]] = field(default_factory=list)
     """The same one by one, for messages."""
     widenings: list[tuple[Path, pa.DataType, pa.DataType]] = field(default_factory=list)
@@ -349,7 +349,7 @@ def merge_plan(
     time_zone_known: bool = True,
     file_format: tuple[int, int] = (2, 2),
 ) -> MergePlan:
-    """Plan how to merge the columns of rows into those of a table.
+    """Plan how to merge the columns of rows into a table's columns.
 
     Args:
         rows: the schema of the rows.
@@ -397,7 +397,7 @@ def shown(path: Path) -> str:
 
 
 def overlaps(path: Path, others: Collection[Path]) -> bool:
-    """Return whether one of the other paths is that of a column, of something in it, or around it."""
+    """Return whether one of the other paths leads to the same column, into it, or to a column around it."""
     return any(path[: len(other)] == other[: len(path)] for other in others)
 
 
@@ -416,7 +416,7 @@ class _Merging:
         self.widenings: list[tuple[Path, pa.DataType, pa.DataType]] = []
 
     def column(self, table: pa.Field, rows: pa.Field | None) -> pa.Field:
-        """Return the table's column as it is once that of the rows is merged."""
+        """Return the table's column as it is once the rows' column is merged."""
         path = (table.name,)
         if rows is None or pa.types.is_null(rows.type):
             self._check_may_be_null(table, path)
@@ -507,9 +507,9 @@ class _Merging:
 @dataclass(frozen=True, slots=True)
 class _Matched:
     pairs: Sequence[tuple[pa.Field, int | None]]
-    """The table's fields, with the positions of the rows' ones."""
+    """The table's fields, with the positions of the rows' fields."""
     new: Sequence[int]
-    """Positions of those that the table lacks."""
+    """Positions of the rows' fields that the table lacks."""
 
 
 def _matched(
@@ -541,7 +541,7 @@ def _fields(struct: pa.DataType) -> list[pa.Field]:
 
 
 def _nullable(arrow: pa.DataType) -> pa.DataType | None:
-    """Return a type with nullable nested fields, without those that have no type; None if it has none."""
+    """Return a type with nullable nested fields, without fields of type null; None if nothing is left."""
     if pa.types.is_null(arrow):
         return None
     if pa.types.is_struct(arrow):

@@ -33,7 +33,7 @@ class FieldDescription(NamedTuple):
     path: tuple[str, ...]
     """The names from the column to the field."""
     type: str
-    """That of a field without nested ones, which are described themselves."""
+    """Arrow's type; ``nested`` if the field has nested fields, which are described themselves."""
 
 
 def described_fields(fields: Iterable[Any]) -> Mapping[int, FieldDescription]:
@@ -98,7 +98,7 @@ class ColumnHistory:
     Args:
         first: the first version.
         columns: its columns.
-        changes: the changes after it, oldest first, including those after each version that was restored.
+        changes: the changes after it, oldest first, including the changes after each restored version.
     """
 
     def __init__(self, first: int, columns: VersionSchema, changes: Sequence[SchemaChange]) -> None:

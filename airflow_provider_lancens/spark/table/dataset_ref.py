@@ -60,7 +60,7 @@ class DatasetRef:
 
     @property
     def manifests(self) -> Manifests:
-        """Its manifests, and all other files at its location."""
+        """The dataset's manifests, and all other files at its location."""
         return Manifests(self.location, self.storage_options)
 
     def open(
@@ -97,7 +97,7 @@ class DatasetRef:
 
         options = snapshot(self.storage_options)
         authority = self.version_authority
-        # A manifest that is given is that of the version: a task that was sent it doesn't ask the authority.
+        # A given manifest is the version's manifest: a task that was sent it doesn't ask the authority.
         is_known = manifest is not None or (version is not None and is_detached(version))
         if authority is None or is_known:
             renewal = vendor_arguments(self.location, self.storage_options)

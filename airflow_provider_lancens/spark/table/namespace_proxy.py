@@ -34,7 +34,7 @@ class NamespaceProxy(LanceNamespace):
         return self.wrapped.list_table_versions(request)
 
     def describe_table_version(self, request: Any) -> models.DescribeTableVersionResponse:
-        """Forward the request, by which Lance reads commits in between, or the one that won a conflict."""
+        """Forward the request, by which Lance reads commits in between, or the commit that won a conflict."""
         return self.wrapped.describe_table_version(request)
 
     def create_table_version(self, request: Any) -> models.CreateTableVersionResponse:

@@ -277,7 +277,7 @@ class ResolvedTable:
 
 
 def _is_at(opened: LanceDataset, newest: TableVersion) -> bool:
-    """Return whether a dataset was opened by a manifest that is still that of the newest version.
+    """Return whether a dataset was opened by a manifest that is still the newest version's manifest.
 
     The number doesn't show it: the table may have been dropped and declared again at its location.
     """

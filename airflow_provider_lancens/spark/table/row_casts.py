@@ -45,7 +45,7 @@ def cast_checked(column: pa.Array, target: pa.DataType, name: str, *, widens: bo
         column: the values.
         target: their new type.
         name: the column's name, for the message.
-        widens: whether the new type is known to represent all values, but for those that Arrow checks.
+        widens: whether the new type is known to represent all values, except values that Arrow checks.
 
     Raises:
         RowError: a value doesn't fit.
@@ -79,7 +79,7 @@ def shown(value: pa.Scalar) -> str:
 
 
 def flattened(array: pa.Array) -> list[pa.Array]:
-    """Return the values that are directly inside those of an array; none if they aren't nested."""
+    """Return the values that are directly inside an array's values; none if these aren't nested."""
     arrow = array.type
     if pa.types.is_map(arrow):
         entries = pa.struct([("key", arrow.key_type), ("value", arrow.item_type)])
@@ -132,7 +132,7 @@ def _loses(source: pa.Array, cast: pa.Array) -> bool:
 
 def _back(cast: pa.Array, source: pa.DataType) -> pa.Array:
     if pa.types.is_floating(cast.type) and pa.types.is_decimal(source):
-        # As a number is written: the digits of a decimal are those, not the binary fraction's.
+        # A decimal has the digits of the number as it is written, not of the binary fraction.
         wide = pa.decimal256(76, max(source.scale, 0))
         return cast.cast(pa.string()).cast(wide).cast(source)
     return cast.cast(source)
@@ -365,7 +365,7 @@ def _by_name(column: pa.Array, arrow: pa.DataType, match_case: bool) -> pa.Array
     if _is_list(column.type) and _is_list(arrow) and _contains_structs(arrow):
         kind = pa.LargeListArray if pa.types.is_large_list(column.type) else pa.ListArray
         values = _by_name(column.values, arrow.value_type, match_case)
-        # Arrow takes a mask only with offsets that aren't those of a slice.
+        # Arrow takes a mask only with offsets that aren't a slice.
         return kind.from_arrays(copied(column.offsets), values, mask=column.is_null())
     return column
 

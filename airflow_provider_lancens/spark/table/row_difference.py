@@ -59,7 +59,7 @@ class _ComparedVersion:
 
     dataset: LanceDataset
     fragments: Sequence[LanceFragment]
-    """Those that differ from the other version's."""
+    """The fragments that differ from the other version's fragments."""
 
     def read(self, columns: Sequence[str], condition: str | None) -> pa.Table:
         """Return columns and the addresses of the rows that match a condition."""

@@ -32,7 +32,7 @@ def row_hashes(columns: Sequence[pa.Array], rows: int) -> Hashes:
 
     Args:
         columns: the columns.
-        rows: the number of rows, for those without columns.
+        rows: the number of rows, for rows without columns.
 
     Raises:
         pa.ArrowNotImplementedError: a column has a type whose values have no hash.

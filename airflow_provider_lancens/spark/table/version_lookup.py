@@ -81,7 +81,7 @@ class WantedVersion:
         Args:
             value: a number; a time with a time zone, which means the version that was the newest then; or
                 text, such as a template renders: the digits of a number, a time in ISO 8601, the name of a
-                tag, or that of a staged version.
+                tag, or the name of a staged version.
             argument: what the caller calls it.
 
         Raises:
@@ -202,7 +202,7 @@ def _at_time(target: ResolvedTable, as_of: datetime) -> int:
     # The newest version of a managed table may not have its final name yet: it will have a later time.
     times = [(version, stored[version].modified or _EPOCH) for version in sorted(stored) if version <= newest]
     # A commit that is made from now on isn't before the limit: a local file system gives it the time of the
-    # kernel's last tick, an object store that of its whole second.
+    # kernel's last tick, an object store the time in whole seconds.
     limit = as_of - (_TICK if is_local(target.dataset.location) else (as_of - _EPOCH) % _SECOND)
     # A copy of a table may have its versions in another order: none after a later one counts.
     found = [version for version, _ in takewhile(lambda known: known[1] < limit, times)]

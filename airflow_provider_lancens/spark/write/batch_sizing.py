@@ -127,11 +127,11 @@ def value_bytes(value: str, data_type: spark.DataType) -> list[int | str] | None
         data_type: its type.
 
     Returns:
-        Numbers for the bytes that it always takes, null or not, and SQL expressions for those that vary, each
-        a bigint that is never null.
+        Numbers for the bytes that it always takes, null or not, and SQL expressions for the bytes that
+        vary, each a bigint that is never null.
 
     Raises:
-        InvalidInputError: (13) the type is one that Lance can't store.
+        InvalidInputError: (13) Lance can't store the type.
     """
     # Rows in memory are written without PySpark.
     from pyspark.sql import types as spark

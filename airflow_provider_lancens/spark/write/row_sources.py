@@ -64,7 +64,7 @@ class Columns(Protocol):
         Args:
             storage: the storage options of the table, for rows that are read with the same ones.
             vectors: array columns to store as fixed-size lists, with their dimension.
-            table: the columns that the rows are to fit; None if theirs are to be the table's.
+            table: the columns that the rows are to fit; None if the rows' columns are to be the table's.
 
         Raises:
             InvalidInputError: (13) a column can't be stored.
@@ -95,11 +95,11 @@ def rows_of(
         given: a Spark DataFrame, a `FileSource`, or rows as Arrow, pandas or Polars have them.
         change: what the write does.
         spark: returns the session, which files need.
-        fingerprint: that of the write; if it is of files, they must still have it when they are read.
+        fingerprint: the write's fingerprint; if it is of files, they must still have it when they are read.
 
     Raises:
         InvalidInputError: (13) it is something else, can't be made Arrow columns, or the change compares rows
-            with the table's, which only those of a DataFrame are.
+            with the table's rows, which needs a DataFrame.
     """
     from airflow_provider_lancens.spark.file_source import FileSource
 
@@ -209,7 +209,7 @@ class FrameRows:
         return combined_digest(row["digest"] for row in digested)
 
     def _targets_in(self, table: pa.Schema) -> dict[str, pa.Field]:
-        """Return the columns of a table by those of the rows that a write puts into them."""
+        """Return the columns of a table by the names of the rows' columns that a write puts into them."""
         exact = {field.name: field for field in table}
         others = {} if self.match_case else {field.name.lower(): field for field in table}
         found = {name: exact.get(name, others.get(name.lower())) for name in self.frame.columns}

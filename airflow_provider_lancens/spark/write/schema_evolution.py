@@ -83,7 +83,7 @@ def with_merged_columns(context: WriteContext, columns: Columns) -> WriteContext
 
 
 def merged_columns(context: WriteContext, rows: pa.Schema, base: LanceDataset, columns: Columns) -> MergePlan:
-    """Return how to merge the columns of rows into those of a table.
+    """Return how to merge the columns of rows into a table's columns.
 
     Args:
         context: the write.
@@ -114,7 +114,7 @@ def merged_columns(context: WriteContext, rows: pa.Schema, base: LanceDataset, c
 
 
 def key_columns(request: WriteRequest, plan: MergePlan) -> list[str]:
-    """Return the key columns of an upsert by the table's names; they may be given by those of the rows."""
+    """Return the key columns of an upsert by the table's names; they may be given by the rows' names."""
     on = request.on
     if plan.match.match_case:
         return list(on)

@@ -100,7 +100,7 @@ def check_collations(rows: FrameRows, context: UpsertContext) -> None:
     """Refuse keys that Spark compares by a collation, and Lance by their bytes.
 
     Raises:
-        InvalidInputError: (13) a key column, or that of `sequence_by`, has a collation.
+        InvalidInputError: (13) a key column, or the column `sequence_by`, has a collation.
     """
     upsert = context.change
     compared = {*upsert.on, *([upsert.sequence_by] if upsert.sequence_by else [])}
@@ -235,7 +235,7 @@ def _with_deletions(frame: DataFrame, condition: Condition, helpers: Sequence[st
 
 
 def _compared(frame: DataFrame, context: UpsertContext, latest: LanceDataset) -> DataFrame:
-    """Leave out the rows that those of the table take precedence of, and add positions if they are needed."""
+    """Leave out rows over which the table's rows take precedence, and add positions if they are needed."""
     upsert, on, present = context.change, list(context.change.on), latest.schema.names
     keeps = upsert.when_matched == "keep"
     sequence = None if keeps else upsert.sequence_by

@@ -91,7 +91,7 @@ def decoded_keys(encoded: Sequence[bytes], keys: pa.Schema) -> pa.Table:
 def with_kept_columns(
     batches: Iterable[pa.RecordBatch], schema: pa.Schema, match: ColumnMatch | None, kept: KeptColumns
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows with the columns of the table, those that are kept with the table's values.
+    """Yield the rows with the columns of the table; columns that are kept have the table's values.
 
     Args:
         batches: the rows, with a column `POSITION`; they may lack columns that are kept.

@@ -51,7 +51,7 @@ class WriteContext:
 
     @property
     def table(self) -> str:
-        """Its identifier, for messages."""
+        """The table's identifier, for messages."""
         return str(self.lookup.target.id)
 
     @property
@@ -69,10 +69,10 @@ class WriteContext:
         return self.request.options.over(self.target.layout)
 
     def layout_of(self, rows: pa.Schema) -> TableLayout:
-        """Return the layout for rows of a table that has data: of the declared columns, those of the rows.
+        """Return the layout for rows of a table that has data: the declared columns that the rows have.
 
-        Others were renamed or dropped since the declaration, or the source has lost them. A column that the
-        write itself names must be among the rows'.
+        The other columns were renamed or dropped since the declaration, or the source has lost them. A column
+        that the write itself names must be among the rows' columns.
         """
         layout, given = self.layout, self.request.options
         if not given.vector_columns:

@@ -101,7 +101,7 @@ class WritePlan:
         Raises:
             TableAlreadyExistsError: (5) `create`, and the dataset exists.
             InvalidInputError: (13) the rows can't be stored, or what they are to replace can't be replaced.
-            TableSchemaValidationError: (20) the columns don't fit those of the table, and the write may not
+            TableSchemaValidationError: (20) the columns don't fit the table's columns, and the write may not
                 replace them.
         """
         base, request = context.latest, context.request
@@ -300,7 +300,7 @@ def _task(context: WriteContext, columns: Columns) -> WriteTask:
 
 
 def digest_of(written: Written) -> str:
-    """Return the digest of all rows of a write whose tasks digested theirs, see `row_hashes`."""
+    """Return the digest of all rows of a write whose tasks digested their rows, see `row_hashes`."""
     return combined_digest(row["digest"] for row in written if row["digest"] is not None)
 
 
@@ -313,14 +313,14 @@ def _kept(dataset: DatasetRef, base: LanceDataset, names: Sequence[str]) -> Kept
 
 
 def _format(schema: pa.Schema, layout: TableLayout, base: LanceDataset | None) -> str | None:
-    """Return the file format; a commit can't change that of a dataset, so an overwrite keeps it too."""
+    """Return the file format; a commit can't change a dataset's file format, so an overwrite keeps it too."""
     if base is None:
         return check_format(schema, layout.data_storage_version, "data_storage_version")
     return check_format(schema, base.data_storage_version, "blob_columns: the table's file format")
 
 
 def _replaced(context: WriteContext, schema: pa.Schema) -> Condition | None:
-    """Return the condition on the rows to replace, which the new ones must match too; None replaces all."""
+    """Return the condition on the rows to replace, which the new rows must match too; None replaces all."""
     text = context.request.where
     if text is None:
         return None

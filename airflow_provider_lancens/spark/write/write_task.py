@@ -201,7 +201,7 @@ class WriteTask:
 
     @property
     def targets(self) -> dict[str, pa.Field]:
-        """The columns to write by those of the rows."""
+        """The columns to write by the names of the rows' columns."""
         names = dict.fromkeys(self.schema.names) if self.match is None else self.match.targets
         return {source: self.schema.field(name or source) for source, name in names.items()}
 

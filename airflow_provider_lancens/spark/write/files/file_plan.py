@@ -57,7 +57,7 @@ class Partitions(NamedTuple):
 
     columns: pa.Schema
     values: Mapping[str, Values]
-    """By the files' locations; none if there are no such columns."""
+    """The values by the files' locations; none if there are no such columns."""
 
 
 NO_PARTITIONS = Partitions(pa.schema([]), {})
@@ -70,7 +70,7 @@ def partitions_of(
 
     Args:
         files: the files.
-        types: names of types by column; those of others are inferred.
+        types: names of types by column; the types of other columns are inferred.
         zone: the time zone of times, the session's.
         argument: the name of the argument `types`, for messages.
 
@@ -313,7 +313,7 @@ def plan(
         source: the files, with their projection.
         options: Lance's storage options to reach them.
         zone: the time zone of times in the names of folders.
-        fingerprint: that of the files as they must still be, see `fingerprint_files`; None allows any.
+        fingerprint: the fingerprint that the files must still have, see `fingerprint_files`; None allows any.
 
     Raises:
         InvalidInputError: (13) there is no file, one can't be read, or a type or the filter is invalid.

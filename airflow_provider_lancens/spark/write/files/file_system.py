@@ -23,7 +23,7 @@ _PART = 8 * 1024 * 1024
 """Bytes of one request; larger reads are split into parallel requests."""
 _PARALLEL = 4
 _CODECS = {"gz": "gzip", "bz2": "bz2", "zst": "zstd"}
-"""By file extension."""
+"""Arrow's codecs by file extension."""
 
 
 class SourceFile(NamedTuple):
@@ -81,7 +81,7 @@ def open_file(file: SourceFile, options: Mapping[str, str]) -> Iterator[pa.Nativ
 
 
 def check_unchanged(file: SourceFile, options: Mapping[str, str]) -> None:
-    """Check that a file is still the one that was listed.
+    """Check that a file hasn't changed since it was listed.
 
     Raises:
         ConcurrentModificationError: (14) it was changed or removed.

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 Fit: TypeAlias = "Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]"
-"""Converts rows to those of the table, and raises a RowError of a value that doesn't fit."""
+"""Converts rows to rows of the table, and raises a RowError for a value that doesn't fit."""
 
 _BYTES_PER_TASK = 64 * 1024 * 1024
 """Used if Spark doesn't report how many tasks it runs in parallel."""
@@ -60,7 +60,7 @@ class FileRows:
 
     @property
     def origins(self) -> Mapping[str, str]:
-        """The columns of the files by those of the rows; empty before the write was planned."""
+        """The columns' names in the files by their names in the rows; empty before the write was planned."""
         if self._planned is None:
             return {}
         shape = self._planned.shape
@@ -72,7 +72,7 @@ class FileRows:
         vectors: Mapping[str, int] | None = None,
         table: pa.Schema | None = None,
     ) -> pa.Schema:
-        """See `Columns.schema`: those of Parquet files are as Spark reads them."""
+        """See `Columns.schema`: the columns of Parquet files are as Spark reads them."""
         shape = self._plan(storage).shape
         if self.source.format != "parquet":
             return with_vectors(shape.schema, vectors or {})
@@ -101,7 +101,7 @@ class FileRows:
         return getattr(self.spark, "_sc", None)  # Spark Connect has none
 
     def _plan(self, storage: Mapping[str, str]) -> FilePlan:
-        # Planned once, so that the files are those at the beginning of the write.
+        # Planned once, so that the write reads the files that it found at its beginning.
         if self._planned is None:
             options = self.source.options_over(storage)
             zone = self.spark.conf.get("spark.sql.session.timeZone") or "UTC"
@@ -126,8 +126,8 @@ class FileReader:
         """Yield the rows of the units as the table stores them.
 
         Args:
-            units: the units, those of a file beside each other.
-            fit: converts rows to those of the table.
+            units: the units; units of one file are next to each other.
+            fit: converts rows to rows of the table.
 
         Raises:
             InvalidInputError: (13) the content of a file is invalid, or a value doesn't fit; the message
@@ -212,7 +212,7 @@ class FileTask:
                 yield from self._write(self.shares[number])
 
     def run_numbers(self, numbers: Iterable[int]) -> Iterator[dict[str, Any]]:
-        """Write the shares with these numbers; yield the rows of those results."""
+        """Write the shares with these numbers; yield the rows of these results."""
         for number in numbers:
             for batch in self._write(self.shares[number]):
                 yield from batch.to_pylist()

@@ -43,9 +43,9 @@ class ScanRequest(NamedTuple):
     """A condition that all wanted rows match; others may be returned too."""
     condition_columns: frozenset[str] = frozenset()
     folder: pc.Expression | None = None
-    """What all rows of the file match by the names of its folders."""
+    """A condition that all rows of the file match by the names of its folders."""
     all_columns: pa.Schema | None = None
-    """Those that the condition may refer to: the files' and their folders'."""
+    """The columns that the condition may refer to: the files' and their folders' columns."""
 
 
 class FileRowsBatch(NamedTuple):

@@ -51,9 +51,9 @@ class Calendars(NamedTuple):
     """The calendars of a file."""
 
     dates: Calendar
-    """Of dates and of times stored as numbers."""
+    """The calendar of dates and of times stored as numbers."""
     int96: Calendar
-    """Of times stored in 12 bytes."""
+    """The calendar of times stored in 12 bytes."""
 
 
 def calendars_of(metadata: pq.FileMetaData) -> Calendars:

@@ -26,13 +26,13 @@ _AS_SPARK_READS: dict[pa.DataType, pa.DataType] = {
 }
 _DIGITS = 38
 _OF_VIEWS = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
-"""Values of dictionaries, which Arrow decodes, for those that it doesn't, such as Polars' categories."""
+"""Value types of dictionaries that Arrow decodes, by types that it doesn't, such as Polars' categories."""
 
 
 def plain_type(arrow: pa.DataType, *, as_spark: bool = False) -> pa.DataType:
     """Return a type as a table has it: without extension types, views and runs; what is inside may be null.
 
-    The names and the nullability of what is inside are those of a DataFrame's columns, so that both can be
+    What is inside has the names and the nullability that it has in a DataFrame's columns, so that both can be
     written to one table.
 
     Args:
@@ -139,7 +139,7 @@ class Projection:
     """Converts rows of the files to rows of the table."""
 
     read: Sequence[str]
-    """The columns to read: the selected ones, and those of the condition."""
+    """The columns to read: the selected columns, and the columns of the condition."""
     condition: Condition | None
     cast: pa.Schema
     """The selected columns with the files' names and their new types."""
