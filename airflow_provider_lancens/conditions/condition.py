@@ -62,7 +62,7 @@ class Condition:
     """A condition on rows with certain columns. Picklable; executors need no parser."""
 
     text: str
-    """As it was written."""
+    """The condition as it was written."""
     tree: Node
 
     @property

@@ -26,7 +26,7 @@ class ColumnPath:
     """A column, or a field of a struct."""
 
     path: tuple[str, ...]
-    """The names as they are stored."""
+    """Names of the column and of its nested fields, as they are stored."""
     type: pa.DataType
 
     @property

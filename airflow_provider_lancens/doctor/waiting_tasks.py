@@ -42,7 +42,7 @@ class WaitingTask:
 
     table: TableId
     condition: str
-    """What it waits for."""
+    """What the task instance waits for."""
     since: datetime | None
     """When the wait began: with the first poke, if the task is rescheduled between pokes."""
     dag_id: str

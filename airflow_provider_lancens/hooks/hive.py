@@ -127,7 +127,7 @@ def metastore_uris(connection: Connection) -> str:
 
     Args:
         connection: its host contains one or more of ``host``, ``host:port``, ``thrift://host:port``; its port
-            applies to those without one, and is 9083 by default.
+            applies to servers without a port, and is 9083 by default.
 
     Raises:
         AirflowFailException: the host is empty or invalid.

@@ -40,11 +40,11 @@ class LanceCommitDatasetFacet(DatasetFacet):
     committed: bool
     """Whether this run made the version; false if an earlier run had, or there was nothing to commit."""
     published: bool
-    """Whether the newest version has the rows; false if the version is a staged one."""
+    """Whether the newest version has the rows; false if the version is staged."""
     previousVersion: str | None = attrs.field(default=None)  # noqa: N815
-    """The version before; none if this run created the data."""
+    """The previous version; none if this run created the data."""
     sourceVersion: str | None = attrs.field(default=None)  # noqa: N815
-    """The restored or published version of the same table, whose rows it has."""
+    """The restored or published version of the same table, whose rows the new version has."""
     columns: list[str] | None = attrs.field(default=None)
     """The columns that were changed, if not all."""
     deletedRows: int | None = attrs.field(default=None)  # noqa: N815

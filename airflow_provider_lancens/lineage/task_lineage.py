@@ -46,9 +46,9 @@ class DerivedColumn:
     """Where the values of a written column come from."""
 
     columns: Sequence[str]
-    """The columns of what the task read."""
+    """The columns that the values come from, in the table or files that the task read."""
     is_copy: bool
-    """Whether it has the values of one column, unchanged."""
+    """Whether it has the unchanged values of one column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +60,14 @@ class TableWrite:
     """The version with its rows; None if the table has none yet."""
     previous_version: int | None
     committed: bool
-    """Whether this task's run made the version, and not an earlier one."""
+    """Whether this run of the task made the version, rather than an earlier run."""
     published: bool = True
     counts: WriteCounts | None = None
-    """None if it wrote no rows."""
+    """None if the task wrote no rows."""
     deleted_rows: int | None = None
     lifecycle: Lifecycle | None = None
     columns: Sequence[str] | None = None
-    """The columns that it changed; None if not only some."""
+    """The columns that the task changed, if it changed only some; else None."""
     source_version: int | None = None
     """The restored or published version of the same table, whose rows the new version has."""
     derived: Mapping[str, DerivedColumn] = field(default_factory=dict)
@@ -119,7 +119,7 @@ class TableRead:
     version: int
     reads_changes: bool = False
     after_version: int | None = None
-    """For changes: the version before the first of them; None if all rows are changes."""
+    """The version before the first change, if changes were read; None if all rows are changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,7 @@ class TaskLineage:
     write: TableWrite
     reads: Sequence[TableRead | FileRead]
     names: Mapping[TableId, DatasetName]
-    """Without tables that can't be identified with tables of other tools."""
+    """Names of the tables, except tables that can't be identified with tables of other tools."""
     columns: Mapping[tuple[TableId, int], Sequence[LineageColumn]]
     """Columns by table and version, as far as they could be read."""
     assets: frozenset[str]

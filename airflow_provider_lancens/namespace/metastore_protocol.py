@@ -136,7 +136,7 @@ class TableUpdate:
     table: CatalogTable
     """The catalog table after the update."""
     changed: bool
-    """Whether it was changed: false if it was decided that no change is needed."""
+    """Whether the table was changed; false if no change was needed."""
 
 
 class Metastore(Protocol):
@@ -345,11 +345,11 @@ def table_matches(found: CatalogTable, wanted: CatalogTable) -> bool:
 
 
 def is_dropped(table: CatalogTable, found: CatalogTable | None) -> bool:
-    """Whether a catalog table is gone, also if another one of its name has been created since.
+    """Whether a catalog table is gone, also if another table of its name has been created since.
 
     Args:
-        table: the table as it was read before; if nothing but its name is known, any one of that name is it.
-        found: the one of its name now.
+        table: the table as it was read before; if only its name is known, any table of that name is it.
+        found: the table of its name now.
     """
     if found is None:
         return True

@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 ROOT = "root"
 REQUIRE_ROOT = "require_root"
-"""Whether nothing is created without a location if there is no root; otherwise that is the current folder."""
+"""Whether nothing is created without a location or a root; otherwise, the root is the current folder."""
 STORAGE_PREFIX = "storage."
 
 

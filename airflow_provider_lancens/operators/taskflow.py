@@ -70,11 +70,11 @@ class WritesOfTask:
     counted: dict[str, CountedWrites] = field(default_factory=dict)
     keys: Counter[tuple[str, str]] = field(default_factory=Counter)
     computed: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """How many computations of a column it has begun, repeated ones once, by table and column."""
+    """Number of computations begun by table and column; a repeated computation counts once."""
     failed: dict[tuple[str, str], object] = field(default_factory=dict)
-    """What the last one of them is, if it has failed."""
+    """The last computation by table and column, if it failed."""
     ranges: list[tuple[str, int]] = field(default_factory=list)
-    """Each with the thread that is in its block."""
+    """Ranges of changes that are being read, each with the thread that is in its block."""
     running: set[tuple[str, str | None]] = field(default_factory=set)
     """The tables and keys of the writes that threads are making; of writes without a key, also with None."""
     lock: threading.Lock = field(default_factory=threading.Lock)

@@ -155,7 +155,7 @@ class _RunningQuery:
         self._tables = connection.tables.last_read = list[QueriedTable]()
         self._ending = ExitStack()
         self._shown: dict[tuple[str, ...], QueriedTable] = {}
-        """The tables by the names that DuckDB has for them."""
+        """The tables by their names in DuckDB."""
         self._rows: deque[tuple[Any, ...]] = deque()
         try:
             self._database = self._open()

@@ -39,8 +39,8 @@ class TableScan(pads.Dataset):  # type: ignore[misc]
     """What is registered with DuckDB, which asks it for columns and rows each time a query reads the table.
 
     Attributes:
-        schema: the columns, without those whose type SQL can't read.
-        unreadable: those columns.
+        schema: the columns, without columns whose type SQL can't read.
+        unreadable: the columns whose type SQL can't read.
         failure: the first error of reading, since DuckDB reports only its text.
     """
 

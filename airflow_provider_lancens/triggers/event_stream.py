@@ -26,7 +26,7 @@ from airflow_provider_lancens.triggers.worker_threads import DaemonThreads
 log = logging.getLogger(__name__)
 
 _PAUSE_AFTER_FAILURE = 60.0
-"""Seconds."""
+"""Minimum number of seconds between a failed poll and the next poll."""
 _CHECKS_AT_ONCE = 4
 
 

@@ -167,7 +167,7 @@ class Poller:
         self._task = asyncio.get_running_loop().create_task(self._run(), context=context)
 
     def stop(self) -> None:
-        """End the polls, without waiting for the one in progress."""
+        """End the polls, without waiting for the poll in progress."""
         self.is_over = True
         self._task.cancel()
 

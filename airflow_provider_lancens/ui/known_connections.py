@@ -46,7 +46,7 @@ class KnownConnections:
         )
 
     def sharing(self, authority: str) -> list[str]:
-        """Return the ids of the connections with an asset authority, the one of the same name first."""
+        """Return the ids of the connections with an asset authority, beginning with an equal id."""
         found = (conn_id for conn_id, given in self.authorities.items() if given == authority)
         return sorted(found, key=lambda conn_id: (conn_id != authority, conn_id))
 

@@ -42,7 +42,7 @@ class CatalogDrop:
     location: str
     storage_options: Mapping[str, str]
     folder: FolderCatalog | None
-    """The catalog, if it is a folder's."""
+    """The catalog, if it is a folder; else None."""
     listing: CatalogListing
     location_of: Callable[[Id], str | None]
     """Returns the location of a table, allowed or not; None if there is no such table."""

@@ -70,7 +70,7 @@ StatusOrError = TableStatus | spec_errors.LanceNamespaceError
 _Model = TypeVar("_Model", bound=BaseModel)
 _ON_A_METASTORE = "a connection to Hive Metastore or AWS Glue, for tables whose versions a metastore decides"
 _FAILED_IN_A_ROW = 3
-"""Tables after which a catalog is considered unavailable; fewer may be the reason themselves."""
+"""Failed tables after which a catalog is considered unavailable; fewer may fail for their own reasons."""
 _BY_DICTS = frozenset({"create_table_version", "describe_table_version", "batch_delete_table_versions"})
 """Operations whose requests pylance's implementations take as dicts alone."""
 
@@ -275,8 +275,8 @@ class CatalogNamespace(LanceNamespace):
         Raises:
             TableNotFoundError: (4) there is no such table.
             InvalidInputError: (13) another table of the catalog has the same location or an overlapping one,
-                or is a clone that refers to the data; or of a folder: its location is a symbolic link or that
-                of the catalog's entries, or the table exists by a folder that has other files.
+                or is a clone that refers to the data; or of a folder: its location is a symbolic link or
+                overlaps the catalog's entries, or the table exists by a folder that has other files.
             ConcurrentModificationError: (14) a write to it is running.
             PermissionDeniedError: (15) its location isn't allowed.
         """

@@ -37,7 +37,7 @@ DEFAULT_SERVICE_NAME = "hive"
 _PROTECTION_REFUSED = "requested quality of protection"
 _MECHANISMS = {KERBEROS: "GSSAPI", PLAIN: "PLAIN"}
 _PROTECTIONS = ("auth", "auth-int", "auth-conf")
-"""Qualities of protection, each of which includes the ones before it."""
+"""Qualities of protection, each of which includes the previous qualities."""
 CONFIDENTIAL = "auth-conf"
 
 

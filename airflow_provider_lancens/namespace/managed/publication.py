@@ -163,7 +163,7 @@ class Publication:
         manifests.remove_outdated(self.commit.recorded_path)
 
     def was_finished(self, manifests: Manifests) -> bool:
-        """Whether the manifest under the final name is the one recorded here."""
+        """Whether the manifest under the final name is the recorded manifest."""
         return self.content is not None and manifests.read(self.commit.final_path) == self.content
 
 

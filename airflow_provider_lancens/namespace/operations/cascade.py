@@ -35,7 +35,7 @@ class ForeignTables:
 
     named: frozenset[TableId] = frozenset()
     any: bool = False
-    """Whether it may drop all of them."""
+    """Whether the cascade may drop all of them."""
 
     def __contains__(self, table: TableId) -> bool:
         return self.any or table in self.named

@@ -55,7 +55,7 @@ class TableListing:
         return Page(names_found, token_after(names_found[-1]))
 
     def page_of_all(self, request: PageRequest, *, declared: bool) -> Page:
-        """List the full identifiers of the tables of all databases; those before the page aren't read."""
+        """List the full identifiers of the tables of all databases; tables before the page aren't read."""
         check = None if declared else DataCheck(self.is_only_declared)
         ids = (
             f"{database}{DELIMITER}{name}"
@@ -142,8 +142,8 @@ class DataCheck:
     """Check tables one by one for data; a storage that didn't respond isn't checked again.
 
     A table that can't have a dataset has none: its location or its bucket is missing, or isn't a storage
-    that Lance reads. A table whose storage doesn't answer, or denies access, counts as one
-    that has: a list that left it out would hide data that is only out of reach. Both are logged.
+    that Lance reads. A table whose storage doesn't answer, or denies access, counts as a
+    table with data: a list without it would hide data that is only out of reach. Both are logged.
     """
 
     def __init__(self, is_only_declared: Callable[[CatalogTable], bool]) -> None:

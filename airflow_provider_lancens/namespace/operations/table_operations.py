@@ -57,7 +57,7 @@ _TRIES, _THREADS = 5, 32
 _SEARCHED = 1000
 """Tables that are read at most to find clones: before a drop, and before some files are removed."""
 _OF_THE_STORE = (spec_errors.UnauthenticatedError, spec_errors.ServiceUnavailableError)
-"""No location of the store can be asked."""
+"""Errors that concern all locations of a store."""
 _OF_THE_SERVER = ("transient_lastDdlTime", "last_modified_by", "last_modified_time")
 """Parameters that Hive's metastore sets by itself."""
 

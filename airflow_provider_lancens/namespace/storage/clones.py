@@ -44,7 +44,7 @@ class Clones:
 
     found: tuple[Clone, ...] = ()
     unknown: tuple[str, ...] = ()
-    """Why there may be others: what couldn't be listed or read; empty if all was."""
+    """Why other clones may exist: what couldn't be listed or read; empty if everything was."""
 
     def check_none(self, source: object) -> None:
         """Check that no clone refers to the data of a table that is about to be dropped.

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 UNREADABLE = (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError)
-"""What reading a record raises that isn't as this package writes it."""
+"""Exceptions of reading a record that isn't as this package writes it."""
 
 
 def record_fields(content: bytes | str | None) -> dict[str, Any]:

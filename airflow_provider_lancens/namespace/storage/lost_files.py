@@ -85,11 +85,11 @@ def lost_file_error(
 @dataclass(frozen=True, slots=True)
 class _LostFile:
     version: int
-    """The newest version that refers to it."""
+    """The newest version that refers to the file."""
     path: str
-    """Relative to the root of the dataset; of a file in another dataset, with its location."""
+    """Path relative to the root of the dataset; for a file in another dataset, with its location."""
     index: str
-    """The name of the index that it is a part of; empty for data and deletions."""
+    """Name of the index that the file is part of; empty for data and deletions."""
 
 
 def _lost(dataset: LanceDataset, path: str) -> _LostFile | None:

@@ -34,7 +34,7 @@ class StoredVersions:
     location: str
     storage_options: Mapping[str, str] = field(repr=False)
     allowed: AllowedLocations = field(default_factory=AllowedLocations, repr=False)
-    """Where what the versions refer to may be."""
+    """Locations in which the files that the versions refer to may be."""
 
     def missing_files(self, version: int) -> tuple[str, ...]:
         """Return the missing files that a version refers to: relative to the location, sorted.

@@ -37,13 +37,13 @@ from airflow_provider_lancens.redaction import redact, secret_values
 log = logging.getLogger(__name__)
 
 StoreId = tuple[str, str]
-"""A bucket with its scheme, and the endpoint that is given for it."""
+"""A bucket with its scheme, and the given endpoint."""
 
 VERSIONS = "_versions"
 BRANCHES = "tree"
 """Folder of a dataset's branches, each of which is a dataset below it."""
 TAGS = "_refs/tags"
-"""Where Lance has the tags of a table."""
+"""Folder of a table's tags."""
 RECORDED = "_lancens"
 """This package's folder beside Lance's; each module that writes there names its subfolder."""
 MANIFEST_SUFFIX = ".manifest"

@@ -75,9 +75,9 @@ class DropPlan:
     other_files: int
     """Number of other files and links there."""
     others: tuple[str, ...] = ()
-    """Paths of some of them, relative to the location."""
+    """Paths of some of the other files and links, relative to the location."""
     keeps_others: bool = True
-    """Whether they are kept; False if a catalog deletes the data, and may delete them too."""
+    """Whether other files are kept; False if a catalog deletes the data, and may delete other files too."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the plan as plain JSON values, without the location."""

@@ -52,10 +52,10 @@ class StoredFile:
     size: int
     """Bytes."""
     modified: datetime
-    """In UTC, by the storage's clock."""
+    """Time of the last change in UTC, by the storage's clock."""
     e_tag: str | None = None
     linked: bool = False
-    """Whether it is a symbolic link, and so not part of the table."""
+    """Whether the file is a symbolic link, and so not part of the table."""
 
 
 class TableFiles:

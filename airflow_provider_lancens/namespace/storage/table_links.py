@@ -22,9 +22,9 @@ _SEARCHED = tuple(folder for folder in LANCE_ENTRIES if folder not in (BRANCHES,
 """Folders from which Lance itself reads. Branches are searched when they are opened, and this package's own
 files are checked one by one, see `TableFiles`."""
 _MANY = 1000
-"""Entries from which on a table isn't searched at each opening."""
+"""Number of entries from which on a table isn't searched each time it is opened."""
 _PAUSE = 10
-"""How many times as long as its search such a table isn't searched again, by this process."""
+"""Pause before this process searches such a table again, as a multiple of the search's duration."""
 _MOST_TABLES = 1000
 
 _searched_until: dict[str, float] = {}

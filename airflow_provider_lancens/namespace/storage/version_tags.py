@@ -43,14 +43,14 @@ _EXISTS, _MISSING = "Ref conflict", "Ref not found"
 _IN_USE = "Dataset already exists"
 """What Lance says if the first manifest of a branch can't be created."""
 _NO_VERSION = ("Version not found", "Table version not found")
-"""In the errors of Lance, and of a namespace that decides the versions."""
+"""In errors for a missing version, of Lance and of a namespace that decides the versions."""
 _REFERENCES = "/_refs/"
 _NO_FILE = ("Not found", "No such file")
-"""In the messages of Lance's errors, whose types it also uses for much else."""
+"""In errors for a missing file; Lance uses the types of these errors also for much else."""
 _BAD_CONTENT = "LanceError(Arrow)"
 """Part of Lance's error about a file whose content is neither a tag nor a branch."""
 _CUT_OFF = "EOF while parsing"
-"""In the error if Lance reads a tag's file only up to the length that it had before the tag was moved."""
+"""In the error if Lance reads a tag's file only up to its length before the tag was moved."""
 
 
 _NO_TAG = re.compile(r"[^\w.-]|^\.|\.$|\.\.|\.lock$")

@@ -74,7 +74,7 @@ def former_task_ids(context: Context) -> list[str]:
 
 
 def key_of_moved_task(key: str, context: Context, target: ResolvedTable) -> str:
-    """Return a task's default key, or the one under which it wrote before it was moved into a task group.
+    """Return a task's default key, or the key under which it wrote before it was moved into a task group.
 
     Args:
         key: the default key, which may continue after the task's own.

@@ -80,7 +80,7 @@ def _refusal(reason: str, kind: type[AirflowFailException] = AirflowFailExceptio
 
 
 def _items(context: Context, index: int) -> list[str]:
-    """Return the items up to the one with this index, as canonical text."""
+    """Return the items up to the item with this index, as canonical text."""
     value = getattr(expand_input(context.get("task")), "value", None)
     if isinstance(value, Mapping):  # expand(a=..., b=...): the product of the lists, the last varies fastest
         lists = {name: _listed(one, context) for name, one in value.items()}
