@@ -10,6 +10,7 @@ from airflow.models.asset import (
     TaskInletAssetReference,
     TaskOutletAssetReference,
 )
+from airflow.models.dag import DagModel
 from airflow.models.dagrun import DagRun
 from sqlalchemy import insert
 from sqlalchemy.orm import Session
@@ -20,7 +21,7 @@ from airflow_provider_lancens.identifiers import TableId
 from tests.support.airflow_database import airflow_database
 
 Connect = Callable[..., str]
-REFERENCED = (DagRun,)
+REFERENCED = (DagModel, DagRun)
 """Models that have to be loaded, since others refer to their tables."""
 ORDERS = TableId.parse("sales$orders")
 
