@@ -166,20 +166,20 @@ class TaskWrites(Execution):
         return execution_id_of(self._context)
 
     @contextmanager
-    def computing(self, table: TableId, column: str, what: object) -> Iterator[str | None]:
+    def computing(self, table: TableId, column: str, where: str | None, what: object) -> Iterator[str | None]:
         """See `Execution.computing`: a task's computations of one column are numbered.
 
         A failed computation that is repeated next keeps its number, by which it skips what it has finished.
         """
-        task, of = self._task, (str(table), column)
+        task, of, computation = self._task, (str(table), column), (where, what)
         with task.lock:
-            is_repeated = of in task.failed and task.failed.pop(of) == what
+            is_repeated = of in task.failed and task.failed.pop(of) == computation
             task.computed[of] += not is_repeated
             number = task.computed[of]
         try:
             yield numbered_computation(execution_id_of(self._context), number)
         except BaseException:
-            task.failed[of] = what
+            task.failed[of] = computation
             raise
 
     def begin_range(self, name: str) -> None:

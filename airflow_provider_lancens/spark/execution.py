@@ -92,16 +92,21 @@ class Execution:
         self,
         table: TableId,  # noqa: ARG002 it makes only one
         column: str,  # noqa: ARG002
+        where: str | None,
         what: object,  # noqa: ARG002
     ) -> Iterator[str | None]:
         """Provide what a computation of a column shares with the same one in other tries, for its duration.
 
+        None if it needs nothing of the kind: a single computation of the rows without a value leaves out what
+        an earlier try has computed, since these rows have one.
+
         Args:
             table: the table.
             column: the column.
-            what: differs for another computation of the column.
+            where: which rows it computes; None for rows without a value.
+            what: differs for another computation of these rows.
         """
-        yield self.execution_id
+        yield None if where is None else self.execution_id
 
     def begin_range(self, name: str) -> None:
         """Begin a block whose writes belong to a range of changes.

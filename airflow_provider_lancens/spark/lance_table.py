@@ -1038,8 +1038,8 @@ class Table:
         from airflow_provider_lancens.spark.compute.compute_column import compute_column
 
         sized: dict[str, Any] = {} if batch_rows is None else {"batch_rows": batch_rows}
-        what = where, columns, getattr(function, "__code__", function)  # of a lambda made anew, too
-        with self.lake.execution.computing(self._table, column, what) as execution_id:
+        what = columns, getattr(function, "__code__", function)  # of a lambda made anew, too
+        with self.lake.execution.computing(self._table, column, where, what) as execution_id:
             return compute_column(
                 self._spark,
                 self.lake.source,
