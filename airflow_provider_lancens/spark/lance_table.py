@@ -15,7 +15,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Self, TypeAlias, TypeVar, cast
 
 from airflow_provider_lancens import spec_errors
-from airflow_provider_lancens.identifiers import InvalidIdentifierError, TableId, staged_number
+from airflow_provider_lancens.identifiers import FIRST_STAGED, InvalidIdentifierError, TableId, staged_number
 from airflow_provider_lancens.namespace.update_interval import EXPECTED_UPDATE
 from airflow_provider_lancens.spark.execution import Begin, PendingWrite
 from airflow_provider_lancens.spark.maintenance.maintenance_options import (
@@ -1631,6 +1631,12 @@ class Changes:
         if self._bookmark is None:
             raise spec_errors.InvalidInputError(
                 "changes: `with` moves a bookmark at the end, and none was given; pass bookmark=..."
+            )
+        if self.version >= FIRST_STAGED:
+            raise spec_errors.InvalidInputError(
+                f"changes: `with` moves bookmark {self._bookmark!r} to the version that is read, and version "
+                f"{self.version} is staged, so that no other version follows it; publish it first, or read "
+                "its changes without `with`"
             )
         start = f"{self._bookmark}@{self.table.name}/{self._previous}"
         is_new = self.version > self._previous

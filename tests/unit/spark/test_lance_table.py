@@ -441,6 +441,15 @@ def test_a_bookmark_does_not_move_back_to_the_version_of_an_older_result(orders:
     assert orders.bookmarks()[0].version == 2
 
 
+def test_a_block_does_not_begin_whose_bookmark_could_not_move_to_a_staged_version(orders: Table) -> None:
+    orders.move_bookmark("billing", 2)
+    staged = orders.append(pa.table({"id": [4], "day": ["2026-11-04"]}), stage=True)
+    changes = orders.at(staged.staged_version).changes(bookmark="billing")
+
+    with pytest.raises(InvalidInputError, match="is staged, so that no other version follows it"), changes:
+        pytest.fail("the block began")
+
+
 def test_changes_of_maintenance_alone_are_empty(orders: Table) -> None:
     dataset = orders.dataset()
     dataset.optimize.compact_files()
