@@ -31,6 +31,6 @@ has_pipelines = pytest.mark.skipif(not SPARK_V_4_1_PLUS, reason="Spark has decla
 
 
 def need_data_sources() -> None:
-    """Skip the calling module before it imports what an older PySpark lacks."""
+    """Skip the calling module or test before it uses what an older PySpark lacks."""
     if has_data_sources.args[0]:
         pytest.skip(has_data_sources.kwargs["reason"], allow_module_level=True)

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.spark import NamespaceSpec
+from tests.pyspark_versions import SPARK_V_4_1_PLUS
 
 Save = Callable[..., None]
 
@@ -25,12 +26,13 @@ def managed_by(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def spec(metastore: MetastoreServer, tmp_path: Path, spark: SparkSession) -> NamespaceSpec:
-    """A namespace on Hive Metastore, and the data source ``format("lake")`` for its tables."""
-    from airflow_provider_lancens.spark import lance_data_source  # not available in an older PySpark
-
+    """A namespace on Hive Metastore; and the data source ``format("lake")``, unless PySpark is too old."""
     hive = "airflow_provider_lancens.namespace.Hive2Namespace"
     spec = NamespaceSpec(hive, {"uri": metastore.uri, "root": str(tmp_path)})
-    spark.dataSource.register(lance_data_source(spec, "lake"))
+    if SPARK_V_4_1_PLUS:
+        from airflow_provider_lancens.spark import lance_data_source
+
+        spark.dataSource.register(lance_data_source(spec, "lake"))
     return spec
 
 

@@ -1,4 +1,5 @@
 """Where micro-batches end, and what they read: each appended row once, for any limit and any history."""
+# ruff: noqa: E402 an older PySpark is sorted out before what it can't import
 
 import pickle
 import random
@@ -12,6 +13,10 @@ import pyarrow as pa
 import pytest
 from lance_namespace import DeclareTableRequest
 from lance_namespace.errors import InvalidInputError, InvalidTableStateError, TableVersionNotFoundError
+
+from tests.pyspark_versions import need_data_sources
+
+need_data_sources()
 
 from airflow_provider_lancens.spark import NamespaceSpec
 from airflow_provider_lancens.spark.changes.appended_rows import VersionReader

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from airflow_provider_lancens import connect
-from airflow_provider_lancens.spark import NamespaceSpec, lance_data_source
+from airflow_provider_lancens.spark import NamespaceSpec
 from tests.pyspark_versions import has_data_sources
 from tests.support.page_code import run_blocks
 
@@ -29,6 +29,8 @@ def queries(spark: SparkSession) -> Iterator[Any]:
 
 @has_data_sources
 def test_streams_are_written_and_read(spark: SparkSession, tmp_path: Path, queries: Any) -> None:
+    from airflow_provider_lancens.spark import lance_data_source  # not available in an older PySpark
+
     folder = NamespaceSpec("dir", {"root": str(tmp_path / "lake")})
     spark.dataSource.register(lance_data_source(folder))
     lake = connect("dir", {"root": str(tmp_path / "lake")}, spark=spark)

@@ -15,6 +15,7 @@ from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
 from airflow_provider_lancens.operators import LanceStreamOperator
+from tests.pyspark_versions import has_data_sources
 from tests.support.reads import read_table
 
 pytestmark = pytest.mark.slow
@@ -100,6 +101,7 @@ def test_each_run_writes_what_is_there_and_returns_its_versions(task: Task, spar
     assert values(spark, task, task.table) == [1, 2, 3, 4]
 
 
+@has_data_sources
 @pytest.mark.thorough
 def test_a_table_is_streamed_through_the_connection(task: Task, spark: SparkSession) -> None:
     task.add((1, 1.0), (2, 2.0))

@@ -1,4 +1,5 @@
 """A table as a stream: each row that it gains is read once, over restarts and compactions."""
+# ruff: noqa: E402 an older PySpark is sorted out before what it can't import
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -9,11 +10,14 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from tests.pyspark_versions import has_stream_limits, need_data_sources
+
+need_data_sources()
+
 from airflow_provider_lancens.spark import NamespaceSpec
 from airflow_provider_lancens.spark.commit.delete import delete_rows
 from airflow_provider_lancens.spark.maintenance.compact import compact_table
 from airflow_provider_lancens.spark.schema import add_columns
-from tests.pyspark_versions import has_stream_limits
 from tests.support.writes import write_table
 
 pytestmark = pytest.mark.thorough
