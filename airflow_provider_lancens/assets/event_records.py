@@ -29,8 +29,9 @@ def new_versions(triggering_asset_events: Mapping[Any, Iterable[Any]]) -> dict[s
         if found is not None:
             table, known = found["table"], records.get(found["table"])
             run = getattr(event, "source_dag_id", None), getattr(event, "source_run_id", None)
-            is_of_known_run = None not in run and run in runs.setdefault(table, set())
-            runs.setdefault(table, set()).add(run)
+            known_runs = runs.setdefault(table, set())
+            is_of_known_run = None not in run and run in known_runs
+            known_runs.add(run)
             records[table] = found if known is None else merged(known, found, is_of_known_run=is_of_known_run)
     return records
 

@@ -26,7 +26,7 @@ from airflow_provider_lancens.operators._spark.idempotency import (
 from airflow_provider_lancens.operators._spark.spark_operator import CancellableSparkWork, killable
 from airflow_provider_lancens.provider_info import DEFAULT_CONNECTION
 from airflow_provider_lancens.redaction import redact
-from airflow_provider_lancens.spark.execution import Execution, numbered_computation
+from airflow_provider_lancens.spark.execution import Execution, numbered_execution_id
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -177,7 +177,7 @@ class TaskWrites(Execution):
             task.computed[of] += not is_repeated
             number = task.computed[of]
         try:
-            yield numbered_computation(execution_id_of(self._context), number)
+            yield numbered_execution_id(execution_id_of(self._context), number)
         except BaseException:
             task.failed[of] = computation
             raise
@@ -281,8 +281,7 @@ class TaskWrites(Execution):
 
     def _execution_id(self, table: str, key: str) -> str:
         """Return what a write shares with the same call in other tries, and no other call of this try."""
-        number = self._task.keys[table, key]
-        return execution_id_of(self._context) + (f"#{number + 1}" if number else "")
+        return numbered_execution_id(execution_id_of(self._context), self._task.keys[table, key] + 1)
 
 
 @contextmanager

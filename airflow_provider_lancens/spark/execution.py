@@ -39,12 +39,12 @@ class PendingWrite:
     """The conditions of the write by argument, which are part of what it does."""
 
 
-def numbered_computation(execution_id: str, number: int) -> str:
-    """Return what identifies one of the computations of a column that an execution makes.
+def numbered_execution_id(execution_id: str, number: int) -> str:
+    """Return what a call of an execution shares with the same call in other tries, and with no other call.
 
     Args:
         execution_id: the execution's.
-        number: the computation's, from 1.
+        number: the number of the call, from 1, among the execution's calls that do the same.
     """
     return execution_id + (f"#{number}" if number > 1 else "")
 
