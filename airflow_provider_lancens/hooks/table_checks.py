@@ -152,7 +152,7 @@ def _open_dataset(hook: LanceHook, table: TableId, attempt: str) -> Iterator[Lan
         panics_as_errors,
         specified_error,
     )
-    from airflow_provider_lancens.namespace.storage.missing_files import check_bases
+    from airflow_provider_lancens.namespace.storage.referenced_files import check_bases
     from airflow_provider_lancens.namespace.storage.table_links import check_links
     from airflow_provider_lancens.redaction import redact, secret_values, shareable_cause
 

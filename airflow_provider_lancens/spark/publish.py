@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 
 from airflow_provider_lancens import spec_errors
+from airflow_provider_lancens.formatting import example_of
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.locations import shown_location
 from airflow_provider_lancens.namespace.storage.file_paths import is_file_path
 from airflow_provider_lancens.namespace.storage.json_records import UNREADABLE, whole_number
-from airflow_provider_lancens.namespace.storage.missing_files import example_of, referenced_files
 from airflow_provider_lancens.namespace.storage.object_store import (
     TAGS,
     VERSIONS,
@@ -31,6 +31,7 @@ from airflow_provider_lancens.namespace.storage.object_store import (
     detached_version_of,
     is_detached,
 )
+from airflow_provider_lancens.namespace.storage.referenced_files import referenced_files
 from airflow_provider_lancens.namespace.storage.version_tags import create_tag, file_of_tag, temporary_tag
 from airflow_provider_lancens.namespace.storage.write_leases import leases_of
 from airflow_provider_lancens.spark.commit.append_overwrite import (

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, ClassVar, Literal, TypeAlias
 
-from airflow_provider_lancens.spark.amounts import counted, rate_of, size_of
+from airflow_provider_lancens.formatting import counted, rate_of, size_of
 
 Outcome: TypeAlias = Literal["done", "found", "skipped", "unchanged", "staged", "planned"]
 """What a call did: ``done``, this call did it; ``found``, an earlier try of this execution did; ``skipped``,

@@ -27,8 +27,8 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_lancens import spec_errors
+from airflow_provider_lancens.formatting import counted, rate_of, size_of
 from airflow_provider_lancens.redaction import NAMES_OF_SECRETS, is_secret, redact
-from airflow_provider_lancens.spark.amounts import counted, rate_of, size_of
 from airflow_provider_lancens.spark.hive_tables import check_hive_tables, settings_of_server
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.lance_errors import is_panic, specified_error
-from airflow_provider_lancens.namespace.storage.lost_files import lost_file_error
+from airflow_provider_lancens.namespace.storage.missing_files import lost_file_error
 from airflow_provider_lancens.redaction import redact, secret_values, shareable_cause
 
 _ON_EXECUTOR = re.compile(r"^lance_namespace\.errors\.(\w+): (.+)$", re.MULTILINE)

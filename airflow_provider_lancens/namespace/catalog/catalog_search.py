@@ -15,10 +15,10 @@ from itertools import islice
 from typing import Any
 
 from airflow_provider_lancens import spec_errors
+from airflow_provider_lancens.formatting import example_of
 from airflow_provider_lancens.namespace.storage.clones import Clone, Clones, clone_at
 from airflow_provider_lancens.namespace.storage.location_overlap import ResolvedLocation
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
-from airflow_provider_lancens.namespace.storage.missing_files import example_of
 
 log = logging.getLogger(__name__)
 

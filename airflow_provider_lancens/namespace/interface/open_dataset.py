@@ -25,9 +25,9 @@ from airflow_provider_lancens.namespace.lance_errors import panics_as_errors, sp
 from airflow_provider_lancens.namespace.metastore_protocol import CatalogTable
 from airflow_provider_lancens.namespace.requests import table_id
 from airflow_provider_lancens.namespace.storage.conditional_writes import require_conditional_writes
-from airflow_provider_lancens.namespace.storage.lost_files import lost_file_error
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
-from airflow_provider_lancens.namespace.storage.missing_files import check_bases
+from airflow_provider_lancens.namespace.storage.missing_files import lost_file_error
+from airflow_provider_lancens.namespace.storage.referenced_files import check_bases
 from airflow_provider_lancens.namespace.storage.table_files import TableFiles
 from airflow_provider_lancens.namespace.storage.table_links import check_links
 from airflow_provider_lancens.namespace.storage.version_tags import list_branches

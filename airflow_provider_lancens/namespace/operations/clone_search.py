@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from airflow_provider_lancens import spec_errors
+from airflow_provider_lancens.formatting import example_of
 from airflow_provider_lancens.identifiers import NamespaceId, TableId
 from airflow_provider_lancens.namespace import table_properties
 from airflow_provider_lancens.namespace.config import StorageConfig
@@ -23,7 +24,6 @@ from airflow_provider_lancens.namespace.operations.connection_stores import Conn
 from airflow_provider_lancens.namespace.storage.clones import Clone, Clones, clone_at
 from airflow_provider_lancens.namespace.storage.location_overlap import ResolvedLocation, store_of
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
-from airflow_provider_lancens.namespace.storage.missing_files import example_of
 
 log = logging.getLogger(__name__)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from airflow_provider_lancens import spec_errors
+from airflow_provider_lancens.formatting import example_of
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace import table_properties
 from airflow_provider_lancens.namespace.managed.high_water_mark import HighWaterMark
@@ -14,7 +15,7 @@ from airflow_provider_lancens.namespace.managed.managed_versions import ManagedV
 from airflow_provider_lancens.namespace.metastore_protocol import CatalogTable, Expectation, ParameterChange
 from airflow_provider_lancens.namespace.operations.authority_change import AuthorityChange
 from airflow_provider_lancens.namespace.operations.version_operations import VersionOperations
-from airflow_provider_lancens.namespace.storage.missing_files import StoredVersions, example_of, is_of_index
+from airflow_provider_lancens.namespace.storage.missing_files import StoredVersions, is_of_index
 from airflow_provider_lancens.namespace.storage.write_leases import gates_of, open_gates
 
 Verdict = Literal[

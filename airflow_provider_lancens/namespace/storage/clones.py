@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.locations import Location
 from airflow_provider_lancens.namespace.storage.location_overlap import ResolvedLocation
-from airflow_provider_lancens.namespace.storage.missing_files import (
+from airflow_provider_lancens.namespace.storage.referenced_files import (
     files_at_bases,
     index_folders_at_bases,
     is_among,

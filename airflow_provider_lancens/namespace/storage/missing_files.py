@@ -6,25 +6,43 @@ imported only when a version is checked.
 
 from __future__ import annotations
 
+import contextlib
+import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_lancens import spec_errors
-from airflow_provider_lancens.namespace.locations import Location, join
+from airflow_provider_lancens.namespace.locations import Location
 from airflow_provider_lancens.namespace.storage.allowed_locations import AllowedLocations
-from airflow_provider_lancens.namespace.storage.file_paths import FilePath
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
+from airflow_provider_lancens.namespace.storage.referenced_files import (
+    INDICES,
+    check_bases,
+    files_at_bases,
+    index_folders,
+    index_folders_at_bases,
+    index_names,
+    is_among,
+    paths_at_bases,
+    referenced_files,
+)
 from airflow_provider_lancens.namespace.storage.table_files import TableFiles
-from airflow_provider_lancens.namespace.storage.table_links import check_links, check_links_at
+from airflow_provider_lancens.namespace.storage.table_links import check_links
 from airflow_provider_lancens.namespace.storage.vended_options import snapshot
+from airflow_provider_lancens.namespace.storage.version_removals import removals_at
+from airflow_provider_lancens.redaction import redact, secret_values
 
 if TYPE_CHECKING:
     from lance import LanceDataset
-    from lance.fragment import DataFile
 
-_DATA, _INDICES = "data", "_indices"
+_NOT_FOUND = re.compile(
+    r"(?:Not found: |Object at location )(?:[^,\n]*/)?((?:data|_deletions|_indices)/[^,\s]+)"
+)
+"""What Lance and the object store say, and the path of the file below the root of its dataset."""
+_SEARCHED = 100
+"""Versions that are searched for a reference to the file, at most: the newest ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,14 +128,14 @@ class StoredSegments:
         """
         found = []
         for segment in index.segments:
-            folder = f"{_INDICES}/{segment.uuid}"
+            folder = f"{INDICES}/{segment.uuid}"
             size = segment.size_bytes or 1  # not every writer tells it
             if segment.base_id is None:
                 # A listing may be older than a segment that was just written.
                 if self._bytes(folder) < size and _bytes_in(self._files, folder) < size:
                     found.append(folder)
                 continue
-            ((location, (inside,)),) = _at_bases(dataset, [(segment.base_id, folder)]).items()
+            ((location, (inside,)),) = paths_at_bases(dataset, [(segment.base_id, folder)]).items()
             if _bytes_in(TableFiles(location, self.storage_options), inside) < size:
                 found.append(f"{location}/{inside}")
         return found
@@ -125,7 +143,7 @@ class StoredSegments:
     def _bytes(self, folder: str) -> int:
         if not self._listed:
             sizes: Counter[str] = Counter()
-            for page in self._files.all_below(_INDICES):
+            for page in self._files.all_below(INDICES):
                 for file in page:
                     sizes[file.path.rpartition("/")[0]] += file.size
             self._listed.update(sizes)
@@ -136,146 +154,89 @@ class StoredSegments:
         return TableFiles(self.location, self.storage_options)
 
 
+def is_of_index(path: str) -> bool:
+    """Return whether a missing file, as `StoredVersions` names it, is a part of an index."""
+    return path.rpartition("/")[0].endswith(INDICES)
+
+
 def _bytes_in(files: TableFiles, folder: str) -> int:
     return sum(file.size for file in files.below(folder))
 
 
-def referenced_files(dataset: LanceDataset) -> set[str]:
-    """Return the data and deletion files that a version refers to below its own location."""
-    return {path for base, path in _files_of(dataset) if base is None}
+def lost_file_error(
+    error: BaseException, location: str, storage_options: Mapping[str, str]
+) -> spec_errors.LanceNamespaceError | None:
+    """Return the error for a data, deletion or index file that Lance didn't find.
 
+    Reads the newest versions, one request each, until one refers to the file.
 
-def files_at_bases(dataset: LanceDataset) -> dict[str, set[str]]:
-    """Return the data and deletion files of other datasets that a version, such as a clone, refers to.
+    Args:
+        error: what Lance raised.
+        location: the root of the dataset; its file may be below another one, of which it is a clone.
+        storage_options: Lance's storage options for it.
 
     Returns:
-        Their paths by the location that they are relative to.
+        An InvalidTableStateError (19) if a version refers to the file, so that each try would fail. A
+        ConcurrentModificationError (14) if none does any more. None if the error is another one, or if the
+        versions can't be read.
     """
-    return _at_bases(dataset, _files_of(dataset))
+    found = _NOT_FOUND.search(str(error)) if isinstance(error, OSError | ValueError | RuntimeError) else None
+    if found is None:
+        return None
+    path, secrets = found[1], secret_values(storage_options)
+    try:
+        lost = next(filter(None, (_lost(one, path) for one in _versions(location, storage_options))), None)
+    except (OSError, ValueError, RuntimeError, spec_errors.LanceNamespaceError):
+        return None
+    place = redact(location, secrets)
+    if lost is None:
+        return spec_errors.ConcurrentModificationError(
+            f"{place}: file {path} is gone, and no version refers to it: a clean-up removed it meanwhile. "
+            "Run it again, and clean up with an older_than that is longer than a read or a write takes"
+        )
+    shown = f"{place}: version {lost.version} refers to {redact(lost.path, secrets)}, which does not exist"
+    if lost.index:
+        return spec_errors.InvalidTableStateError(
+            f"{shown}: a part of index {lost.index!r} is lost, and no row. Build the index again, with "
+            "if_exists='replace', then run this again"
+        )
+    return spec_errors.InvalidTableStateError(
+        f"{shown}: rows are lost. Restore the newest version that Table.check reports as complete, or "
+        "overwrite the table"
+    )
 
 
-def data_file_locations(dataset: LanceDataset, location: str, files: Sequence[DataFile]) -> list[str]:
-    """Return the locations of data files of a version; `check_bases` checks the location of a source.
-
-    Args:
-        dataset: the dataset, opened at the version.
-        location: the table's.
-        files: the files.
-
-    Raises:
-        InvalidTableStateError: (19) the name of a file isn't the path of a file below its location.
-    """
-    bases: Any = dataset._ds.base_paths() if any(file.base_id is not None for file in files) else {}
-    found = []
-    for file in files:
-        place, path = location, f"{_DATA}/{FilePath.of(file.path, location)}"
-        if file.base_id is not None:
-            place, path = _at_base(bases[file.base_id], path)
-        found.append(join(Location.of(place), path))
-    return found
+@dataclass(frozen=True, slots=True)
+class _LostFile:
+    version: int
+    """The newest version that refers to the file."""
+    path: str
+    """Path relative to the root of the dataset; for a file in another dataset, with its location."""
+    index: str
+    """Name of the index that the file is part of; empty for data and deletions."""
 
 
-def index_folders_at_bases(dataset: LanceDataset) -> dict[str, set[str]]:
-    """Return the folders of the indices in other datasets that a version, such as a clone, refers to.
-
-    Returns:
-        Their paths by the location that they are relative to.
-    """
-    return _at_bases(dataset, _index_folders_of(dataset))
-
-
-def _at_bases(dataset: LanceDataset, found: Iterable[tuple[int | None, str]]) -> dict[str, set[str]]:
-    by_location: dict[str, set[str]] = {}
-    paths = [(base, path) for base, path in found if base is not None]
-    bases: Any = dataset._ds.base_paths() if paths else {}
-    for base, path in paths:
-        place, inside = _at_base(bases[base], path)
-        by_location.setdefault(place, set()).add(inside)
-    return by_location
+def _lost(dataset: LanceDataset, path: str) -> _LostFile | None:
+    """Return the file at a path, if the opened version refers to it."""
+    found = [path] if is_among(path, referenced_files(dataset) | index_folders(dataset)) else []
+    for elsewhere in (files_at_bases(dataset), index_folders_at_bases(dataset)):
+        found += [f"{base}/{path}" for base, paths in elsewhere.items() if is_among(path, paths)]
+    if not found:
+        return None
+    indices = (name for folder, name in index_names(dataset).items() if path.startswith(f"{folder}/"))
+    return _LostFile(dataset.version, found[0], next(indices, ""))
 
 
-def _at_base(base: Any, path: str) -> tuple[str, str]:
-    """Return the location of a base, and a file's path there; a base may be the folder of the files."""
-    return base.path, path if base.is_dataset_root else path.partition("/")[2]
+def _versions(location: str, storage_options: Mapping[str, str]) -> Iterator[LanceDataset]:
+    """Yield the newest versions that no clean-up is removing, newest first."""
+    import lance
 
-
-def _files_of(dataset: LanceDataset) -> Iterator[tuple[int | None, str]]:
-    """Yield the files of a version: the id of their base, None for its own location, and their path there."""
-    for fragment in dataset.get_fragments():
-        metadata = fragment.metadata
-        overlays = [overlay.data_file for overlay in metadata.overlays]
-        for file in (*metadata.files, *overlays):
-            yield getattr(file, "base_id", None), f"{_DATA}/{file.path}"
-        if (deletions := metadata.deletion_file) is not None:
-            yield getattr(deletions, "base_id", None), deletions.path(metadata.id)
-
-
-def check_bases(dataset: LanceDataset, location: str, allowed: AllowedLocations) -> LanceDataset:
-    """Return an opened dataset, once it is checked that the others that it refers to may be read.
-
-    Any writer of a table can refer to data elsewhere, as a shallow clone does. It costs no request. Of local
-    ones, no symbolic link may lead further, see `table_links`.
-
-    Args:
-        dataset: the dataset.
-        location: the table's, for the message.
-        allowed: where such data may be.
-
-    Raises:
-        InvalidInputError: (13) a symbolic link leads out of one.
-        PermissionDeniedError: (15) it may not be there.
-    """
-    bases: Any = dataset._ds.base_paths()
-    for base in bases.values():
-        allowed.check_reference(base.path, location, f"version {dataset.version} of the table at {location}")
-        if base.is_dataset_root:
-            check_links_at(base.path)
-    if not all(base.is_dataset_root for base in bases.values()):
-        for place, paths in files_at_bases(dataset).items():
-            check_links_at(place, paths)
-    return dataset
-
-
-def index_folders(dataset: LanceDataset) -> set[str]:
-    """Return the folders of the indices that a version refers to below its own location."""
-    return {path for base, path in _index_folders_of(dataset) if base is None}
-
-
-def index_names(dataset: LanceDataset) -> dict[str, str]:
-    """Return the names of a version's indices by the folders of their segments."""
-    return {
-        f"{_INDICES}/{segment.uuid}": index.name
-        for index in dataset.describe_indices()
-        for segment in index.segments
-    }
-
-
-def _index_folders_of(dataset: LanceDataset) -> Iterator[tuple[int | None, str]]:
-    """Yield the folders of indices of a version, as `_files_of` its files."""
-    for index in dataset.describe_indices():
-        for segment in index.segments:
-            yield getattr(segment, "base_id", None), f"{_INDICES}/{segment.uuid}"
-
-
-def is_of_index(path: str) -> bool:
-    """Return whether a missing file, as `StoredVersions` names it, is a part of an index."""
-    return path.rpartition("/")[0].endswith(_INDICES)
-
-
-def is_among(path: str, paths: Collection[str]) -> bool:
-    """Return whether a version refers to a file.
-
-    Args:
-        path: of the file.
-        paths: data files, deletion files and folders of indices. The values of a blob column lie in a folder
-            with the name of the data file.
-    """
-    parts = path.split("/")
-    starts = ("/".join(parts[:count]) for count in range(1, len(parts) + 1))
-    return any(start in paths or f"{start}.lance" in paths for start in starts)
-
-
-def example_of(paths: Iterable[str]) -> str:
-    """Return the first of some files and the number of others, for a message."""
-    first, *others = sorted(paths)
-    return f"{first} and {len(others)} more" if others else first
+    check_links(location)
+    options = snapshot(storage_options)
+    files = Manifests(location, storage_options)
+    stored = sorted(files.all(), reverse=True)[:_SEARCHED]
+    removals = removals_at(files)
+    for version in stored:
+        if not any(removal.may_remove(version) for removal in removals):
+            with contextlib.suppress(ValueError):  # removed since
+                yield lance.dataset(Location.of(location), version=version, storage_options=options)

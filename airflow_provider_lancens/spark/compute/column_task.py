@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.row_errors import RowError, check_text, contains_text
-from airflow_provider_lancens.namespace.storage.missing_files import data_file_locations
+from airflow_provider_lancens.namespace.storage.referenced_files import data_file_locations
 from airflow_provider_lancens.namespace.storage.vended_options import snapshot
 from airflow_provider_lancens.namespace.system_columns import ROW_ADDRESS, offset_of
 from airflow_provider_lancens.spark.blobs import CheckBlob, check_blobs, is_blob

@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.conditions import Condition, is_null, parse_condition
+from airflow_provider_lancens.formatting import counted, size_of
 from airflow_provider_lancens.identifiers import TableId
-from airflow_provider_lancens.spark.amounts import counted, size_of
 from airflow_provider_lancens.spark.blobs import inner_blob, is_blob
 from airflow_provider_lancens.spark.commit.committer import Committer
 from airflow_provider_lancens.spark.commit.schema_commits import SchemaCommits, SchemaStep

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
 from airflow_provider_lancens import spec_errors
+from airflow_provider_lancens.formatting import counted, size_of
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.locations import is_local
 from airflow_provider_lancens.namespace.storage import purge
 from airflow_provider_lancens.namespace.storage.file_paths import is_file_path
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
-from airflow_provider_lancens.namespace.storage.missing_files import index_folders, referenced_files
 from airflow_provider_lancens.namespace.storage.object_store import VERSIONS, manifest_names
+from airflow_provider_lancens.namespace.storage.referenced_files import index_folders, referenced_files
 from airflow_provider_lancens.namespace.storage.version_removals import (
     RecordedRemoval,
     recorded_removal,
@@ -29,7 +30,6 @@ from airflow_provider_lancens.namespace.storage.version_tags import (
     read_references,
 )
 from airflow_provider_lancens.namespace.storage.write_leases import leases_of
-from airflow_provider_lancens.spark.amounts import counted, size_of
 from airflow_provider_lancens.spark.bookmarks import expire_bookmarks
 from airflow_provider_lancens.spark.commit.lease_revocation import pending_revocations, revoke_leases
 from airflow_provider_lancens.spark.keys import maintain_keys

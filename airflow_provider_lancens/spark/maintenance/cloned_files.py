@@ -6,8 +6,8 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from airflow_provider_lancens.formatting import counted
 from airflow_provider_lancens.namespace.storage.clones import Clone
-from airflow_provider_lancens.spark.amounts import counted
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 
 _log = logging.getLogger(__name__)

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from airflow_provider_lancens.formatting import counted
 from airflow_provider_lancens.identifiers import TableId
-from airflow_provider_lancens.spark.amounts import counted
 from airflow_provider_lancens.spark.maintenance.maintenance_options import (
     CompactionOptions,
     Thresholds,

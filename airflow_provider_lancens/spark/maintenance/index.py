@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.types as kinds
 
 from airflow_provider_lancens import spec_errors
+from airflow_provider_lancens.formatting import example_of
 from airflow_provider_lancens.identifiers import TableId
-from airflow_provider_lancens.namespace.storage.missing_files import example_of
 from airflow_provider_lancens.spark.maintenance.indexed_column import IndexedColumn
 from airflow_provider_lancens.spark.maintenance.maintenance_options import (
     DEFAULT_MAX_DELETED_SHARE,

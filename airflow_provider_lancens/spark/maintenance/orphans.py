@@ -19,8 +19,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, Self
 
 from airflow_provider_lancens import spec_errors
+from airflow_provider_lancens.formatting import counted, size_of
 from airflow_provider_lancens.identifiers import TableId
-from airflow_provider_lancens.namespace.storage.missing_files import referenced_files
 from airflow_provider_lancens.namespace.storage.object_store import (
     MANIFEST_SUFFIX,
     RECORDED,
@@ -29,10 +29,10 @@ from airflow_provider_lancens.namespace.storage.object_store import (
     detached_version_of,
     version_of,
 )
+from airflow_provider_lancens.namespace.storage.referenced_files import referenced_files
 from airflow_provider_lancens.namespace.storage.table_files import StoredFile, TableFiles
 from airflow_provider_lancens.namespace.storage.version_removals import REMOVALS
 from airflow_provider_lancens.namespace.storage.write_leases import LEASES, SILENCE, LeaseRecord, leases_of
-from airflow_provider_lancens.spark.amounts import counted, size_of
 from airflow_provider_lancens.spark.bookmarks import EXPIRED_BOOKMARKS
 from airflow_provider_lancens.spark.commit.lease_revocation import pending_revocations, revoke_leases
 from airflow_provider_lancens.spark.commit.write_lease import REVOKED, acquire_lease, stray_heartbeats

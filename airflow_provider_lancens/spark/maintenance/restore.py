@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from airflow_provider_lancens import spec_errors
+from airflow_provider_lancens.formatting import example_of
 from airflow_provider_lancens.identifiers import TableId
-from airflow_provider_lancens.namespace.storage.missing_files import StoredVersions, example_of
+from airflow_provider_lancens.namespace.storage.missing_files import StoredVersions
 from airflow_provider_lancens.namespace.storage.object_store import is_detached
 from airflow_provider_lancens.namespace.storage.version_removals import check_not_removed
 from airflow_provider_lancens.namespace.storage.version_tags import temporary_tag

@@ -14,8 +14,8 @@ from airflow_provider_lancens.namespace.row_errors import RowError
 from airflow_provider_lancens.namespace.storage.allowed_locations import AllowedLocations
 from airflow_provider_lancens.namespace.storage.file_paths import is_file_path
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
-from airflow_provider_lancens.namespace.storage.missing_files import check_bases
 from airflow_provider_lancens.namespace.storage.object_store import is_detached
+from airflow_provider_lancens.namespace.storage.referenced_files import check_bases
 from airflow_provider_lancens.namespace.storage.table_links import check_links
 from airflow_provider_lancens.namespace.storage.vended_options import VendedOptions, snapshot
 from airflow_provider_lancens.namespace.storage.version_removals import is_removed

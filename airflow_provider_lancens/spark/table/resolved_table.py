@@ -16,8 +16,8 @@ from airflow_provider_lancens.namespace.managed.managed_versions import unknown_
 from airflow_provider_lancens.namespace.property_keys import storage_options
 from airflow_provider_lancens.namespace.storage.allowed_locations import AllowedLocations
 from airflow_provider_lancens.namespace.storage.clones import Clones
-from airflow_provider_lancens.namespace.storage.missing_files import check_bases
 from airflow_provider_lancens.namespace.storage.object_store import VERSIONS, detached_name, is_detached
+from airflow_provider_lancens.namespace.storage.referenced_files import check_bases
 from airflow_provider_lancens.namespace.storage.vended_options import EXPIRES_AT, VendedOptions
 from airflow_provider_lancens.namespace.table_properties import LAYOUT
 from airflow_provider_lancens.namespace.update_interval import EXPECTED_UPDATE

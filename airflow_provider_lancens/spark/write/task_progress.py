@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_lancens import spec_errors
+from airflow_provider_lancens.formatting import counted, size_of
 from airflow_provider_lancens.namespace.storage.write_leases import HEARTBEAT, LEASES
-from airflow_provider_lancens.spark.amounts import counted, size_of
 from airflow_provider_lancens.spark.commit.write_lease import WriteLease
 from airflow_provider_lancens.spark.write.batch_sizing import bytes_of
 

@@ -12,8 +12,8 @@ from lance_namespace.errors import InvalidInputError
 
 from airflow_provider_lancens.namespace.storage import table_links
 from airflow_provider_lancens.namespace.storage.allowed_locations import AllowedLocations
-from airflow_provider_lancens.namespace.storage.missing_files import check_bases
 from airflow_provider_lancens.namespace.storage.object_store import latest_version
+from airflow_provider_lancens.namespace.storage.referenced_files import check_bases
 from airflow_provider_lancens.namespace.storage.table_files import TableFiles
 from airflow_provider_lancens.namespace.storage.table_links import check_links
 

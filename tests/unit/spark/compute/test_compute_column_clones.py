@@ -13,7 +13,7 @@ from lance.fragment import DataFile
 from lance_namespace.errors import InvalidTableStateError
 
 from airflow_provider_lancens import connect
-from airflow_provider_lancens.namespace.storage.missing_files import data_file_locations
+from airflow_provider_lancens.namespace.storage.referenced_files import data_file_locations
 from airflow_provider_lancens.spark import ComputeResult, Table
 from airflow_provider_lancens.spark.compute.column_task import ColumnFileInfo, read_file_info
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef

@@ -1,6 +1,8 @@
-"""Formats numbers of rows, files and bytes, and rates, for logs and results."""
+"""Formats counts, sizes, rates and long lists for messages, logs and results."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 _LEAST_SECONDS = 1.0
 """A rate over a shorter time says nothing."""
@@ -24,3 +26,9 @@ def rate_of(rows: int, seconds: float) -> str:
     """Return the rows per second in parentheses, after a space; empty if they say nothing."""
     rate = rows / max(seconds, 0.001)
     return f" ({rate:,.0f} rows/s)" if seconds >= _LEAST_SECONDS and rate >= 1 else ""
+
+
+def example_of(names: Iterable[str]) -> str:
+    """Return the first of some names, sorted, and the number of others: ``a and 2 more``."""
+    first, *others = sorted(names)
+    return f"{first} and {len(others)} more" if others else first

@@ -2,7 +2,7 @@
 
 import pytest
 
-from airflow_provider_lancens.spark.amounts import counted, rate_of, size_of
+from airflow_provider_lancens.formatting import counted, rate_of, size_of
 
 
 @pytest.mark.parametrize(
