@@ -245,6 +245,8 @@ class CheckedTemplateArgs(BaseOperator):
                 given[name] = ()
                 if getattr(self, name) is value:  # Airflow before 3.3 keeps a template that comes out empty
                     setattr(self, name, self.render_template(value, context, jinja_env, seen_oids))
+                if isinstance(value, str) and type(getattr(self, name)) in (int, float):
+                    setattr(self, name, _unless_text(value, context, jinja_env, getattr(self, name)))
             elif name in self.checked_by_key and isinstance(value, Mapping):
                 given[name] = [key for key, one in value.items() if is_template(one)]
         if parent is self:
@@ -326,6 +328,17 @@ def refusal(message: str, value: Any) -> AirflowFailException:
 
 def _type(value: Any) -> str:
     return f"of type {type(value).__name__}"
+
+
+def _unless_text(template: str, context: Mapping[str, Any], jinja_env: Any, number: Any) -> Any:
+    """Return a natively rendered number, or the text that native rendering made it of.
+
+    Tag ``2026_11_01`` would be 20261101, and tag ``1_0`` version 10.
+    """
+    parsed = jinja_env.from_string(template)
+    nodes = list(parsed.root_render_func(parsed.new_context(dict(context))))
+    is_number = len(nodes) == 1 and not isinstance(nodes[0], str)
+    return number if is_number else "".join(map(str, nodes))
 
 
 def _is_empty(value: Any) -> bool:

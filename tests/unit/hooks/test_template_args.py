@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from airflow.sdk import DAG
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.hooks.template_args import (
@@ -15,6 +16,7 @@ from airflow_provider_lancens.hooks.template_args import (
     parse_text,
     parse_version,
 )
+from airflow_provider_lancens.operators import LanceRestoreOperator
 
 
 @pytest.mark.parametrize(("value", "version"), [(7, 7), ("7", 7), (" 7 ", 7), ("0", 0), (0, 0)])
@@ -58,6 +60,22 @@ def test_an_empty_rendered_value_is_none_or_empty(value: Any) -> None:
 
 def test_text_rendered_as_a_number_is_text_again() -> None:
     assert (parse_text(201301), parse_text(" 2013-01 ")) == ("201301", "2013-01")
+
+
+@pytest.mark.parametrize("template", ["{{ params.value }}", "{{ params.value[:2] }}{{ params.value[2:] }}"])
+@pytest.mark.parametrize("value", ["2026_11_01", "1_0", "0x10", "1e5", "20261101"])
+def test_text_that_native_rendering_takes_for_a_number_stays_text(template: str, value: str) -> None:
+    with DAG(dag_id="dag", render_template_as_native_obj=True):
+        task = LanceRestoreOperator(task_id="task", table=template, version=template)
+    task.render_template_fields({"params": {"value": value}})  # type: ignore[typeddict-item]
+    assert (task.table, task.version) == (value, value)
+
+
+def test_a_number_that_is_rendered_natively_stays_a_number() -> None:
+    with DAG(dag_id="dag", render_template_as_native_obj=True):
+        task = LanceRestoreOperator(task_id="task", table="db$t", version="{{ params.value }}")
+    task.render_template_fields({"params": {"value": 10}})  # type: ignore[typeddict-item]
+    assert task.version == 10
 
 
 def test_settings_are_converted_to_strings() -> None:
