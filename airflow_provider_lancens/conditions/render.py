@@ -173,8 +173,11 @@ class _Sql(_Renderer[str]):
         special = [value for value in node.values if is_special(value) or isinstance(value, bool)]
         tests = [self.leaf(Compare(sign, node.left, value)) for value in special]
         if texts := [self.value(value, node.left.type) for value in node.values if value not in special]:
-            tests.append(f"{self.operand(node.left)} {'NOT ' if node.negated else ''}IN ({', '.join(texts)})")
+            tests.append(self.listed(node.left, texts, node.negated))
         return tests[0] if len(tests) == 1 else f"({f' {word} '.join(tests)})"
+
+    def listed(self, left: Operand, texts: Sequence[str], negated: bool) -> str:
+        return f"{self.operand(left)} {'NOT ' if negated else ''}IN ({', '.join(texts)})"
 
     def text_test(self, node: TextTest) -> str:
         operand, text = self.operand(node.left), self.text(node.text)
@@ -218,6 +221,11 @@ class _LanceSql(_Sql):
         if not types.is_fixed_size_binary(operand.type) or len(value) == operand.type.byte_width:
             return text
         return f"arrow_cast({text}, 'Binary')"
+
+    def listed(self, left: Operand, texts: Sequence[str], negated: bool) -> str:
+        text = super().listed(left, texts, negated)
+        # Lance simplifies `n NOT IN (1) OR n NOT IN (2)` to true, also where n is null.
+        return f"({text} AND {self.operand(left)} IS NOT NULL)" if negated else text
 
     def _float(self, node: Compare, value: float) -> str:
         """Compare as in the order in which NaNs with a sign are below all else, and -0.0 is below 0.0."""

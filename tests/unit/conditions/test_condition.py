@@ -78,6 +78,8 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> lance.LanceDataset:
         ("name IS NOT NULL AND n IS NULL", [3]),
         ("n IN (1, 3)", [0, 2]),
         ("n NOT IN (1, 3)", [1]),
+        ("n NOT IN (1) OR n NOT IN (2, 3)", [0, 1, 2]),
+        ("NOT (n IN (1, 3) AND good AND n IN (2))", [0, 1, 2]),
         ("n BETWEEN 2 AND 3", [1, 2]),
         ("n NOT BETWEEN 2 AND 3", [0]),
         ("n = 1 OR n = 2 AND name = 'none'", [0]),
