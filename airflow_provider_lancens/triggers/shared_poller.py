@@ -33,6 +33,10 @@ log = logging.getLogger(__name__)
 _LISTINGS_AT_ONCE = 8
 _REREAD_SECONDS = 600.0
 """How often a connection is read that polls without failures; Airflow may log a line each time."""
+_JUST_READ_SECONDS = 1.0
+"""How old the settings of a connection are at most that aren't read again where they are refused."""
+_REFUSED = frozenset({15, 16})
+"""Codes of denied access and of refused credentials: new ones in the connection may be accepted."""
 _AT_ONCE = 200
 """Statuses delivered before yielding to the event loop: a few milliseconds' worth."""
 _JITTER = 0.1
@@ -159,6 +163,7 @@ class Poller:
         self._identity: object = None
         self._told: Exception | None = None
         self._reread_at = 0.0
+        self._reading = asyncio.Lock()
         self._listings: dict[TableId, asyncio.Task[None]] = {}
         self._metastore_thread = DaemonThreads(1, "lance-metastore")
         self._storage_threads = DaemonThreads(_LISTINGS_AT_ONCE, "lance-storage")
@@ -190,12 +195,13 @@ class Poller:
         polled: Mapping[TableId, TableStatus | Exception]
         try:
             if self._hook is None or reread or loop.time() >= self._reread_at:
-                self._hook = await self._read_connection()
-            tables = list(self.subscriptions)
-            waits = sum(map(len, self.subscriptions.values()))
-            polled = await loop.run_in_executor(
-                self._metastore_thread, self._counted_poll, self._hook, tables, waits
-            )
+                async with self._reading:
+                    self._hook = await self._read_connection()
+            hook = self._hook
+            polled = await self._polled_by(hook)
+            # Before a refusal ends waits: the credentials may have been replaced since they were read.
+            if any(map(_is_refused, polled.values())) and (newer := await self._newer(hook)) is not hook:
+                polled = await self._polled_by(newer)
             self._polled = polled
         except LanceRetryableError as error:
             polled = dict.fromkeys(self.subscriptions, error)
@@ -205,6 +211,13 @@ class Poller:
         self._told = failed[0] if failed else None
         await self._notify(polled)
         return len(failed) < len(polled) or not polled
+
+    async def _polled_by(self, hook: LanceHook) -> Mapping[TableId, TableStatus | Exception]:
+        tables = list(self.subscriptions)
+        waits = sum(map(len, self.subscriptions.values()))
+        return await asyncio.get_running_loop().run_in_executor(
+            self._metastore_thread, self._counted_poll, hook, tables, waits
+        )
 
     def _counted_poll(
         self, hook: LanceHook, tables: list[TableId], waits: int
@@ -240,17 +253,33 @@ class Poller:
                     await asyncio.sleep(0)
 
     async def _list(self, hook: LanceHook, status: TableStatus) -> None:
-        loop = asyncio.get_running_loop()
-        listed: TableStatus | Exception
-        try:
-            listed = await loop.run_in_executor(self._storage_threads, self._counted_listing, hook, status)
-        except Exception as error:  # noqa: BLE001 - reported only to the waits on this table
-            listed = error
+        listed = await self._listed_by(hook, status)
+        if _is_refused(listed) and (newer := await self._newer(hook)) is not hook:
+            listed = await self._listed_by(newer, status)
         del self._listings[status.table]
         polled = self._polled.get(status.table)
         # While it was listed, a later poll may have found the table dropped, or recreated.
         if not isinstance(polled, TableStatus) or polled == status:
             await self._notify({status.table: listed})
+
+    async def _listed_by(self, hook: LanceHook, status: TableStatus) -> TableStatus | Exception:
+        loop = asyncio.get_running_loop()
+        try:
+            return await loop.run_in_executor(self._storage_threads, self._counted_listing, hook, status)
+        except Exception as error:  # noqa: BLE001 - reported only to the waits on this table
+            return error
+
+    async def _newer(self, hook: LanceHook) -> LanceHook:
+        """Return the hook of the connection as it is now; the same one if it hasn't changed.
+
+        Args:
+            hook: the hook whose credentials were refused, perhaps for many tables at once.
+        """
+        async with self._reading:
+            age = asyncio.get_running_loop().time() - (self._reread_at - _REREAD_SECONDS)
+            if self._hook in (None, hook) and age >= _JUST_READ_SECONDS:
+                self._hook = await self._read_connection()
+            return self._hook or hook
 
     async def _read_connection(self) -> LanceHook:
         """Return the hook of the connection, read again to follow a rotated secret or a moved server."""
@@ -293,6 +322,10 @@ class Poller:
             self._metastore_thread.submit(self._hook.close)
         self._metastore_thread.shutdown(wait=False)
         self._storage_threads.shutdown(wait=False, cancel_futures=True)
+
+
+def _is_refused(polled: object) -> bool:
+    return isinstance(polled, Exception) and getattr(polled, "code", None) in _REFUSED
 
 
 def pause(interval: float, failures: int) -> float:

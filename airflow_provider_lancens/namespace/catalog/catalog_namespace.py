@@ -313,6 +313,10 @@ class CatalogNamespace(LanceNamespace):
             table, began = left.popleft(), time.monotonic()
             try:
                 statuses[table], failed = self._status(table), 0
+            except spec_errors.UnauthenticatedError as error:
+                # Of this table, for all that is known: it may have a storage of its own. Unlike the errors
+                # below it ends a wait for good, so it isn't an answer about tables that weren't asked for.
+                statuses[table], failed = error, 0
             except OF_THE_SERVER as error:
                 statuses[table], failed = error, failed + 1
                 waited += time.monotonic() - began  # also if others are answered in between

@@ -208,10 +208,20 @@ def test_each_table_is_polled_unless_the_catalog_does_not_answer(tmp_path: Path)
     assert first[three] == TableStatus(three, str(tmp_path / "c"), needs_listing=True)
     assert namespace.poll_tables([three], first)[three] is first[three]
 
-    errors["a"] = UnauthenticatedError("no")
-    Scripted.asked.clear()
-    assert [type(error) for error in namespace.poll_tables([one, two]).values()] == [UnauthenticatedError] * 2
-    assert Scripted.asked == ["a"]
+
+def test_refused_credentials_are_an_answer_about_the_table_alone(tmp_path: Path) -> None:
+    tables = [TableId((name,)) for name in "abcdef"]
+
+    def answer(parts: list[str]) -> DescribeTableResponse:
+        if parts[0] in "abcd":
+            raise UnauthenticatedError(f"no credentials for the storage of {parts[0]}")
+        return DescribeTableResponse(location=str(tmp_path / parts[0]))
+
+    Scripted.answers = answer
+    polled = opened().poll_tables(tables)
+
+    assert [str(polled[table])[-1] for table in tables[:4]] == list("abcd")
+    assert all(isinstance(polled[table], TableStatus) for table in tables[4:])
 
 
 def test_a_table_that_the_catalog_fails_for_stops_no_wait_on_another_one(tmp_path: Path) -> None:
