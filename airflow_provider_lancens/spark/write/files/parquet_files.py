@@ -215,7 +215,7 @@ class Parquet:
                 0,
                 *itertools.accumulate(metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)),
             ]
-            for number in _matching_groups(file, numbers, wanted, columns):
+            for number in _matching_groups(file, metadata, numbers, wanted, columns):
                 group = metadata.row_group(number)
                 start = starts[number]
                 large = _stored_bytes(group) > _MAX_BUFFERED
@@ -346,7 +346,11 @@ def _meant(arrow: pa.DataType, kinds: Iterator[str], found: list[str]) -> pa.Dat
 
 
 def _matching_groups(
-    file: pa.NativeFile, numbers: Sequence[int], wanted: ScanRequest, columns: _Columns
+    file: pa.NativeFile,
+    metadata: pq.FileMetaData,
+    numbers: Sequence[int],
+    wanted: ScanRequest,
+    columns: _Columns,
 ) -> list[int]:
     """Return the row groups that may have rows of the condition."""
     if wanted.condition is None:
@@ -357,7 +361,29 @@ def _matching_groups(
     fragment = ds.ParquetFileFormat().make_fragment(
         file, partition_expression=wanted.folder, row_groups=numbers
     )
-    return [group.id for group in fragment.subset(wanted.condition, schema=wanted.all_columns).row_groups]
+    found = fragment.subset(wanted.condition, schema=wanted.all_columns).row_groups
+    matching = {group.id for group in found}
+    return [
+        number
+        for number in numbers
+        if number in matching or _may_hide_nan(metadata.row_group(number), inside)
+    ]
+
+
+def _may_hide_nan(group: pq.RowGroupMetaData, names: Sequence[str]) -> bool:
+    """Return whether Arrow takes all values of a column for equal, though some may be NaN.
+
+    Statistics leave NaN out, and a column whose minimum is its maximum becomes a constant in a condition.
+    """
+    chunks = [group.column(index) for index in range(group.num_columns)]
+    return any(
+        chunk.physical_type in ("FLOAT", "DOUBLE")
+        and any(f"{chunk.path_in_schema}.".startswith(f"{name}.") for name in names)
+        and chunk.is_stats_set
+        and chunk.statistics.has_min_max
+        and chunk.statistics.min == chunk.statistics.max
+        for chunk in chunks
+    )
 
 
 def _nanoseconds(

@@ -168,7 +168,7 @@ class Projection:
         if self.condition is None:
             return pa.repeat(pa.scalar(True), batch.num_rows)
         names = sorted(self.condition.columns) or batch.schema.names[:1]
-        columns = [_comparable(batch.column(name)) for name in names]
+        columns = [_comparable(batch.column(name), self.files.field(name).type) for name in names]
         return self.condition.mask(pa.RecordBatch.from_arrays(columns, names=names))
 
     @property
@@ -212,7 +212,9 @@ def projection_of(source: FileSource, files: pa.Schema) -> Projection:
     return Projection(in_order, condition, cast, _renamed(cast, source.renames), files)
 
 
-def _comparable(column: pa.Array) -> pa.Array:
+def _comparable(column: pa.Array, arrow: pa.DataType) -> pa.Array:
+    if pa.types.is_null(column.type):  # as in a file without any value of a column, which other files have
+        return pa.nulls(len(column), plain_type(arrow))
     plain, wanted = plain_array(column), plain_type(column.type)
     return plain.cast(wanted) if wanted in (pa.string(), pa.binary()) else plain
 

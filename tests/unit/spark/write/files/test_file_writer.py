@@ -169,6 +169,41 @@ def test_the_condition_of_int96_times_compares_moments(read: Read, parquet: Call
     assert [at.day for at in found["at"].to_pylist()] == [2, 3]
 
 
+@pytest.mark.parametrize(
+    "text", ["x > 2", "x != 1.5", "x = 'NaN'", "x NOT IN (1.5)", "NOT x < 2", "st.x > 2", "x > id"]
+)
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()])
+def test_nan_beside_equal_values_matches_a_condition(
+    read: Read, parquet: Callable[..., Path], kind: pa.DataType, text: str
+) -> None:
+    x = pa.array([1.5, 1.5, float("nan"), 1.5, 1.5, 1.5], kind)
+    columns = {"row": range(6), "x": x, "id": pa.array([2] * 6, kind)}
+    parquet({**columns, "st": pa.StructArray.from_arrays([x], ["x"])}, row_group_size=3)
+
+    assert read(filter=text)["row"].to_pylist() == [2]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("s LIKE 'a%'", [0]),
+        ("s NOT IN ('a')", [1]),
+        ("length(s) = 1", [0, 1]),
+        ("s IS NULL OR year(day) = 2026", [0, 2, 3]),
+        ("st.x IS NULL", [1, 2, 3]),
+    ],
+)
+@pytest.mark.parametrize("first", ["a.parquet", "z.parquet"])
+def test_a_condition_may_name_a_column_without_any_value_in_one_file(
+    read: Read, parquet: Callable[..., Path], text: str, found: list[int], first: str
+) -> None:
+    values = {"s": ["a", "b"], "day": [dt.date(2026, 1, 1), None], "st": [{"x": 1}, None]}
+    parquet({"row": [0, 1], **values}, "m.parquet")
+    parquet({"row": [2, 3], **{name: pa.nulls(2) for name in values}}, first)
+
+    assert sorted(read(filter=text)["row"].to_pylist()) == found
+
+
 def test_dates_in_the_old_calendar_stay_the_same_dates(read: Read, parquet: Callable[..., Path]) -> None:
     # Days since 1970 that Spark's LEGACY mode writes for 1500-03-01, 1582-10-04 and 0001-01-01.
     days = pa.array([-171595, None, -141428, -719164, 0], pa.int32()).cast(pa.date32())
