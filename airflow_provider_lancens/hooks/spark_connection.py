@@ -14,6 +14,7 @@ from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.hooks.connection_fields import read_extra
 from airflow_provider_lancens.hooks.lance_hook import read_connection
 from airflow_provider_lancens.hooks.template_args import parse_settings
+from airflow_provider_lancens.redaction import redact
 
 if TYPE_CHECKING:
     from airflow.sdk import Connection
@@ -144,6 +145,7 @@ def _server(connection: Connection, extra: Mapping[str, Any]) -> SparkDeployment
 
 
 def _refusal(connection: Connection, name: str, found: str, allowed: str) -> AirflowFailException:
+    # A whole URL in the field Host may have a token or a password.
     return AirflowFailException(
-        f"connection {connection.conn_id!r}, field {name}: {found}; allowed: {allowed}"
+        f"connection {connection.conn_id!r}, field {name}: {redact(found)}; allowed: {allowed}"
     )

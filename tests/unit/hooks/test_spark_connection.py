@@ -106,3 +106,18 @@ def test_an_invalid_deployment_is_refused_by_its_field(
 
     with pytest.raises(AirflowFailException, match=f"connection 'hub', field .*{message}"):
         SparkDeployment.of_connection("hub")
+
+
+@pytest.mark.parametrize(
+    ("conn_type", "host"),
+    [
+        ("spark_connect", "sc://server:15002/;token=hush-hush"),
+        ("spark_connect", "server/;user_id=me;token=hush-hush"),
+        ("spark_connect", "https://me:hush-hush@server"),
+        ("spark", "mesos://me:hush-hush@server"),
+    ],
+)
+def test_a_refused_host_is_shown_without_its_secrets(connect: Connect, conn_type: str, host: str) -> None:
+    with pytest.raises(AirflowFailException, match=r"field Host: .*server") as failed:
+        SparkDeployment.of_connection(connect("hub", conn_type, host=host))
+    assert "hush" not in str(failed.value)
