@@ -212,3 +212,18 @@ def staged_number(name: object) -> int | None:
     digits = name.removeprefix(_STAGED)
     number = int(digits) if digits.isascii() and digits.isdecimal() else 0
     return number if number >= FIRST_STAGED else None
+
+
+LONGEST_TAG = 200
+ALLOWED_TAG = f"up to {LONGEST_TAG} ASCII letters, digits, '-', '_' and single dots inside"
+"""What the name of a tag may be, for messages."""
+_NO_TAG = re.compile(r"[^A-Za-z0-9_.-]|^\.|\.$|\.\.|\.lock$")
+
+
+def is_tag_name(name: object) -> bool:
+    """Return whether a tag, such as a bookmark, may have a name.
+
+    Lance accepts other letters too, but then can't list any tag: it quotes them in the name of the tag's
+    file, and once more when it reads that file.
+    """
+    return isinstance(name, str) and 0 < len(name) <= LONGEST_TAG and _NO_TAG.search(name) is None

@@ -13,6 +13,7 @@ from airflow_provider_lancens.hooks.airflow_errors import (
     LanceRetryableError,
     airflow_errors,
 )
+from airflow_provider_lancens.identifiers import ALLOWED_TAG, LONGEST_TAG, is_tag_name
 
 if TYPE_CHECKING:
     from lance import LanceDataset
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from airflow_provider_lancens.hooks.lance_hook import LanceHook
     from airflow_provider_lancens.identifiers import TableId
 
-_LONGEST_TAG = 200
 _NOT_IN_A_TAG = re.compile(r"[^A-Za-z0-9._-]+")
 
 
@@ -31,7 +31,8 @@ def tag_name(*parts: str) -> str:
         parts: such as the ids of a DAG, a run and a task; characters not allowed in tags become ``-``.
     """
     name = re.sub(r"\.+", ".", ".".join(_NOT_IN_A_TAG.sub("-", part) for part in parts)).strip(".")
-    if len(name) <= _LONGEST_TAG:
+    name = re.sub(r"\.lock$", "-lock", name)
+    if len(name) <= LONGEST_TAG:
         return name
     return f"{_digest(parts[0])}-{_digest(name)}-{name[-100:]}"
 
@@ -52,18 +53,9 @@ def check_tag(tag: str | int) -> str:
         AirflowFailException: Lance doesn't allow the name, or it isn't text.
     """
     name = str(tag) if isinstance(tag, int) and not isinstance(tag, bool) else tag
-    if not isinstance(name, str) or not _is_tag(name):
-        raise AirflowFailException(
-            f"tag={tag!r}: is not a valid tag name; allowed: up to {_LONGEST_TAG} letters, digits, "
-            "'-', '_' and single dots inside"
-        )
+    if not isinstance(name, str) or name == "None" or not is_tag_name(name):
+        raise AirflowFailException(f"tag={tag!r}: is not a valid tag name; allowed: {ALLOWED_TAG}")
     return name
-
-
-def _is_tag(name: str) -> bool:
-    dotted = ".." in name or name != name.strip(".")
-    is_short = 0 < len(name) <= _LONGEST_TAG
-    return is_short and name != "None" and not dotted and _NOT_IN_A_TAG.search(name) is None
 
 
 def pin(hook: LanceHook, table: TableId, version: int, tag: str) -> None:

@@ -203,7 +203,9 @@ def find_unread(target: ResolvedTable, name: str) -> UnreadVersions:
     Raises:
         InvalidInputError: (13) no tag may have this name, or it names a version of a branch.
     """
-    check_tag_name(name)  # before the consumer does its work, rather than when the bookmark is moved
+    check_tag_name(
+        name, "bookmark"
+    )  # before the consumer does its work, rather than when the bookmark is moved
     latest = target.open_latest()
     if latest is None:
         return UnreadVersions(None, None)

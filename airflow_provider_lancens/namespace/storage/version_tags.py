@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import re
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from airflow_provider_lancens import spec_errors
+from airflow_provider_lancens.identifiers import ALLOWED_TAG, is_tag_name
 from airflow_provider_lancens.namespace.locations import join
 from airflow_provider_lancens.namespace.storage import purge
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
@@ -53,18 +53,19 @@ _CUT_OFF = "EOF while parsing"
 """In the error if Lance reads a tag's file only up to its length before the tag was moved."""
 
 
-_NO_TAG = re.compile(r"[^\w.-]|^\.|\.$|\.\.|\.lock$")
+def check_tag_name(name: object, argument: str = "tag") -> None:
+    """Check that a tag may have a name.
 
-
-def check_tag_name(name: object) -> None:
-    """Check that a tag may have a name, where it is only read for now.
+    Args:
+        name: the name.
+        argument: what the caller calls it, for the message.
 
     Raises:
-        InvalidInputError: (13) Lance doesn't allow the name.
+        InvalidInputError: (13) it may not, see `is_tag_name`.
     """
-    if not isinstance(name, str) or not name or _NO_TAG.search(name):
+    if not is_tag_name(name):
         raise spec_errors.InvalidInputError(
-            f"{name!r} is not a valid tag name; expected letters, digits, '-', '_' and single dots inside"
+            f"{argument}={name!r}: is not a valid tag name; expected {ALLOWED_TAG}"
         )
 
 
@@ -139,9 +140,10 @@ def create_tag(dataset: LanceDataset, files: Manifests, tag: str, version: Refer
 
     Raises:
         TableVersionNotFoundError: (11) there is no such version; the tag wasn't created.
-        InvalidInputError: (13) the version is staged, which Lance would tag.
+        InvalidInputError: (13) no tag may have the name, or the version is staged, which Lance would tag.
         ConcurrentModificationError: (14) a clean-up may be removing it; the tag wasn't created.
     """
+    check_tag_name(tag)
     _check_not_staged(files, version)
     path = file_of_tag(tag)
 

@@ -14,12 +14,16 @@ def test_a_tag_name_encodes_ids_with_characters_not_allowed_in_tags() -> None:
     assert check_tag(name) == name
 
 
+def test_the_tag_name_of_a_task_is_valid_whatever_its_id_ends_with() -> None:
+    assert check_tag(tag_name("sales", "manual__1", "wait.lock")) == "sales.manual__1.wait-lock"
+
+
 def test_tag_names_are_limited_in_length_and_unique() -> None:
     names = {check_tag(tag_name(dag * 250, "r" * 250, "wait")) for dag in ("a", "b")}
     assert len(names) == 2
 
 
-@pytest.mark.parametrize("tag", ["", "None", "a:b", "a b", "a/b", "a..b", ".a", "x" * 201])
+@pytest.mark.parametrize("tag", ["", "None", "a:b", "a b", "a/b", "a..b", ".a", "a.lock", "größe", "x" * 201])
 def test_a_tag_name_that_lance_does_not_accept_is_refused(tag: str) -> None:
     with pytest.raises(AirflowFailException, match="is not a valid tag name; allowed: up to 200"):
         check_tag(tag)

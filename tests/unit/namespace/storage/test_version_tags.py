@@ -9,7 +9,11 @@ from random import Random
 import lance
 import pyarrow as pa
 import pytest
-from lance_namespace.errors import ConcurrentModificationError, TableVersionNotFoundError
+from lance_namespace.errors import (
+    ConcurrentModificationError,
+    InvalidInputError,
+    TableVersionNotFoundError,
+)
 
 from airflow_provider_lancens.namespace.storage import version_tags
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
@@ -59,6 +63,25 @@ def test_clients_of_one_tag_disturb_nobody(dataset: lance.LanceDataset) -> None:
     with ThreadPoolExecutor(CLIENTS) as clients:
         list(clients.map(client, range(CLIENTS)))
     assert set(list_tags(dataset)) <= {"fixed", "shared"}
+
+
+@pytest.mark.parametrize("name", ["größe", "日本", "m²", "x" * 201])
+def test_a_name_that_lance_accepts_and_cannot_list_or_store_is_refused(
+    dataset: lance.LanceDataset, name: str
+) -> None:
+    for create in (create_tag, set_tag):
+        with pytest.raises(InvalidInputError, match="^tag='.*is not a valid tag name; expected up to 200"):
+            create(dataset, files_of(dataset), name, 1)
+    assert list_tags(dataset) == {}
+
+
+def test_a_tag_of_such_a_name_that_another_client_created_can_be_deleted(
+    dataset: lance.LanceDataset,
+) -> None:
+    dataset.tags.create("größe", 1)
+
+    assert delete_tag(dataset, "größe")
+    assert list_tags(dataset) == {}
 
 
 def test_one_of_several_clients_creates_a_tag(dataset: lance.LanceDataset) -> None:
