@@ -27,7 +27,7 @@ from airflow_provider_lancens.spark.file_source import FileSource, Format
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
 from airflow_provider_lancens.spark.type_names import parse_type
 from airflow_provider_lancens.spark.write.files.file_system import SourceFile, find_files, open_file
-from airflow_provider_lancens.spark.write.files.formats import ArrowFile, FileFormat, InspectedFile
+from airflow_provider_lancens.spark.write.files.formats import NO_ROWS, ArrowFile, FileFormat, InspectedFile
 from airflow_provider_lancens.spark.write.files.parquet_files import Parquet
 from airflow_provider_lancens.spark.write.files.projection import Projection, projection_of
 from airflow_provider_lancens.spark.write.files.text_formats import Csv, Json
@@ -333,6 +333,7 @@ def plan(
     files = [file for file in found if file.bytes]
     with ThreadPoolExecutor(_PARALLEL, thread_name_prefix="lance-files") as pool:
         inspected_files = dict(zip(files, pool.map(inspector.inspect, files), strict=True))
+    inspected_files = {file: each for file, each in inspected_files.items() if each != NO_ROWS}
     inferred = source.format in ("csv", "json") and source.schema is None
     schema = _common_schema(inspected_files, inferred) if inspected_files else inspector.format.schema
     if schema is None:

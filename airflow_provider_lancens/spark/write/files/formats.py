@@ -33,6 +33,10 @@ class InspectedFile(NamedTuple):
     pieces: list[FilePiece]
 
 
+NO_ROWS = InspectedFile(pa.schema([]), [])
+"""A text file without content, such as a compressed empty one: it tells no columns."""
+
+
 class ScanRequest(NamedTuple):
     """What to read of the pieces."""
 

@@ -7,6 +7,7 @@ times with an offset to UTC: all are found here, and the row is named.
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -22,6 +23,7 @@ import pyarrow.json
 from airflow_provider_lancens.namespace.row_errors import RowError, first_row
 from airflow_provider_lancens.spark.table.row_casts import cast_checked, flattened, irreversible
 from airflow_provider_lancens.spark.write.files.formats import (
+    NO_ROWS,
     WHOLE,
     FileRowsBatch,
     InspectedFile,
@@ -36,6 +38,7 @@ _EXACT = 2**53
 _WHOLE_NUMBER = r"^\s*[+-]?[0-9]+\s*$"
 _TINY = re.compile(rb"[:\[,\s]-?\d+(?:\.\d*)?[eE]-0*[1-9]\d|\.0{30}")
 """Numbers of JSON that may be too small for a floating-point one, and then are zero."""
+_NULL_ROW = re.compile(rb"\n[ \t]*null[ \t\r]*(?=\n|\Z)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +55,20 @@ class Csv:
             with opened() as file:
                 found = self._open(file, self.schema, None).schema
         except pa.ArrowInvalid:
+            with opened() as file:
+                if not file.read(_BLOCK).strip():
+                    return NO_ROWS
             if self.schema is not None:
                 self._check_texts(opened, ScanRequest(self.schema.names, self.schema, None))
             raise
         missing = [name for name in (self.schema or found).names if name not in found.names]
         if missing:
             raise ValueError(f"columns {', '.join(missing)} are missing")
+        if self.schema is None and (other := [field.name for field in found if field.type == pa.binary()]):
+            raise ValueError(
+                f"column {', '.join(other)}: text that isn't UTF-8; convert the file, or give the type "
+                "binary by schema"
+            )
         return InspectedFile(self.schema or found, [WHOLE])
 
     def read(self, opened: Open, numbers: Sequence[int], wanted: ScanRequest) -> Iterator[FileRowsBatch]:
@@ -147,7 +158,8 @@ class Json:
         if self.schema is not None:
             return InspectedFile(self.schema, [WHOLE])
         with opened() as file:
-            return InspectedFile(self._inferred(next(_blocks(file), b"")), [WHOLE])
+            block = next(_blocks(file), None)
+            return NO_ROWS if block is None else InspectedFile(self._inferred(block), [WHOLE])
 
     def read(self, opened: Open, numbers: Sequence[int], wanted: ScanRequest) -> Iterator[FileRowsBatch]:
         """See `formats.FileFormat.read`."""
@@ -204,6 +216,8 @@ class Json:
 
     def _parsed(self, block: bytes, schema: pa.Schema | None) -> pa.Table:
         unexpected = "infer" if schema is None else "error" if self.schema is None else "ignore"
+        # A row that is null ends the process in Arrow if a column is a struct or its type isn't known yet.
+        block = _NULL_ROW.sub(b"\n{}", b"\n" + block.removeprefix(codecs.BOM_UTF8))
         return pa.json.read_json(
             pa.BufferReader(block),
             pa.json.ReadOptions(block_size=max(len(block), 1), use_threads=False),

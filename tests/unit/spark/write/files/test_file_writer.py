@@ -3,6 +3,7 @@
 # ruff: noqa: DTZ001 times in files have no time zone unless they say so
 
 import datetime as dt
+import gzip
 import json
 from collections.abc import Callable, Iterator
 from decimal import Decimal
@@ -537,6 +538,40 @@ def test_spaces_around_numbers_of_csv_are_ignored_in_each_row(read: Read, tmp_pa
     (tmp_path / "a").write_text("n,i,f\n 1.5, 1,\n 1.5, 300,\n")
     with pytest.raises(InvalidInputError, match="/a: row 2, column i"):
         read("csv", schema={"n": "double", "i": "int8", "f": "float"})
+
+
+@pytest.mark.parametrize("empty", [b"", b"\n", b"\r\n\n"])
+@pytest.mark.parametrize(("kind", "rows"), [("csv", b"n\n1\n"), ("json", b'{"n": 1}\n')])
+@pytest.mark.parametrize("schema", [None, {"n": "int64"}])
+def test_a_compressed_file_without_content_has_no_rows(
+    read: Read, tmp_path: Path, kind: Any, rows: bytes, empty: bytes, schema: Any
+) -> None:
+    for name, content in (("a", empty), ("b", rows), ("c", empty)):
+        (tmp_path / f"{name}.{kind}.gz").write_bytes(gzip.compress(content))
+
+    assert read(kind, schema=schema)["n"].to_pylist() == [1]
+
+
+def test_files_without_content_alone_tell_no_columns(read: Read, tmp_path: Path) -> None:
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b""))
+
+    assert read("csv", schema={"n": "int64"}).num_rows == 0
+    with pytest.raises(InvalidInputError, match="all files are empty, so their columns are unknown"):
+        read("csv")
+
+
+def test_a_row_of_json_that_is_null_has_no_value(read: Read, tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_bytes(b'\xef\xbb\xbfnull\nnull\r\n{"n": {"x": 1}}\n null \nnull')
+
+    assert read("json")["n"].to_pylist() == [None, None, {"x": 1}, None, None]
+
+
+def test_csv_that_is_no_utf_8_is_refused_unless_its_type_is_given(read: Read, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes("n,s\n1,é\n".encode("latin-1"))
+
+    with pytest.raises(InvalidInputError, match=r"a\.csv: .*column s: text that isn't UTF-8"):
+        read("csv")
+    assert read("csv", schema={"s": "binary"})["s"].to_pylist() == [b"\xe9"]
 
 
 @pytest.mark.parametrize("kind", ["csv", "json"])
