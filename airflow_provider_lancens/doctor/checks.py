@@ -355,7 +355,15 @@ _DAY = timedelta(days=1)
 
 def check_tables(hook: LanceHook, name: str) -> Iterator[Finding]:
     """Check the table of this identifier, or all tables of the namespace of this identifier."""
-    for table in _tables_of(hook, name):
+    tables = _tables_of(hook, name)
+    if not tables:
+        yield Finding(
+            "warning",
+            name,
+            "there is no such table, and no table in a namespace of this name",
+            "Correct the name, unless it is that of an empty namespace.",
+        )
+    for table in tables:
         yield from run(f"table {table}", partial(check_table, hook, table))
 
 
@@ -388,14 +396,24 @@ def check_state(subject: str, state: TableState) -> Iterator[Finding]:
 
 def _tables_of(hook: LanceHook, name: str) -> list[TableId]:
     written = TableId.written(name)
-    request = ListTablesRequest(id=list(written.parts))
     try:
-        names = hook.get_reader().list_tables(request).tables
+        names = list(_names_in(hook, written))
     except (NamespaceNotFoundError, InvalidInputError):  # then it is the name of a table
         return [written]
     if not names and _exists(hook, written):  # some catalogs list nothing where there is no namespace
         return [written]
     return [TableId.of((*written.parts, table)) for table in sorted(names)]
+
+
+def _names_in(hook: LanceHook, namespace: TableId) -> Iterator[str]:
+    token: str | None = None
+    while True:
+        request = ListTablesRequest(id=list(namespace.parts), page_token=token)
+        page = hook.get_reader().list_tables(request)
+        yield from page.tables
+        if not page.page_token or page.page_token == token:
+            return
+        token = page.page_token
 
 
 def _exists(hook: LanceHook, table: TableId) -> bool:
