@@ -245,10 +245,10 @@ class CheckedTemplateArgs(BaseOperator):
                 given[name] = ()
                 if getattr(self, name) is value:  # Airflow before 3.3 keeps a template that comes out empty
                     setattr(self, name, self.render_template(value, context, jinja_env, seen_oids))
-                if isinstance(value, str) and type(getattr(self, name)) in (int, float):
-                    setattr(self, name, _unless_text(value, context, jinja_env, getattr(self, name)))
             elif name in self.checked_by_key and isinstance(value, Mapping):
                 given[name] = [key for key, one in value.items() if is_template(one)]
+            if isinstance(value, str) and type(getattr(self, name)) in (int, float):
+                setattr(self, name, _unless_text(value, context, jinja_env, getattr(self, name)))
         if parent is self:
             self._given = given
 

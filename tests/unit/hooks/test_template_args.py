@@ -62,11 +62,13 @@ def test_text_rendered_as_a_number_is_text_again() -> None:
     assert (parse_text(201301), parse_text(" 2013-01 ")) == ("201301", "2013-01")
 
 
-@pytest.mark.parametrize("template", ["{{ params.value }}", "{{ params.value[:2] }}{{ params.value[2:] }}"])
+@pytest.mark.parametrize(
+    "template", ["{{ params.value }}", "{{ params.value[:2] }}{{ params.value[2:] }}", ""]
+)
 @pytest.mark.parametrize("value", ["2026_11_01", "1_0", "0x10", "1e5", "20261101"])
 def test_text_that_native_rendering_takes_for_a_number_stays_text(template: str, value: str) -> None:
     with DAG(dag_id="dag", render_template_as_native_obj=True):
-        task = LanceRestoreOperator(task_id="task", table=template, version=template)
+        task = LanceRestoreOperator(task_id="task", table=template or value, version=template or value)
     task.render_template_fields({"params": {"value": value}})  # type: ignore[typeddict-item]
     assert (task.table, task.version) == (value, value)
 
