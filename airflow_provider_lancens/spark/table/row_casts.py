@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -22,6 +23,9 @@ from airflow_provider_lancens.spark.table.column_fit import ColumnMatch, fits_co
 _WITH_OFFSETS = frozenset({pa.string(), pa.large_string(), pa.binary(), pa.large_binary()})
 _INFINITE_TEXT = r"^\s*[+-]?(?i:inf(inity)?)\s*$"
 _ZERO_TEXT = r"^[^1-9eE]*([eE].*)?$"
+_HEXADECIMAL = r"^\s*[+-]?0[xX]"
+_DECIMAL_DIGITS = {32: 9, 64: 18, 128: 38, 256: 76}
+"""The digits that always fit into the integer of a decimal, by its bits."""
 _SHOWN = 80
 """Maximum length of a value in a message."""
 
@@ -122,7 +126,7 @@ def _loses(source: pa.Array, cast: pa.Array) -> bool:
             inner_cast = [inner_cast[index] for index in found]
         return any(_loses(one, other) for one, other in zip(inner, inner_cast, strict=True))
     if _is_text(source.type):
-        return pa.types.is_floating(cast.type) and _loses_text(source, cast)
+        return _loses_text(source.cast(pa.string()), cast)
     if _is_text(cast.type) or _is_bytes(cast.type):
         return False  # written out in full
     if pa.types.is_floating(source.type) and pa.types.is_floating(cast.type):
@@ -152,17 +156,40 @@ def _leaves_range(source: pa.Array, cast: pa.Array) -> bool:
     return bool(pc.any(pc.or_(infinite, vanished), min_count=0).as_py())
 
 
-def _loses_text(source: pa.Array, cast: pa.Array) -> bool:
+def _loses_text(texts: pa.Array, cast: pa.Array) -> bool:
+    if pa.types.is_integer(cast.type):
+        # Arrow takes these for the bits of a number: 0xFF is -1 as int8.
+        return bool(pc.any(pc.match_substring_regex(texts, _HEXADECIMAL), min_count=0).as_py())
+    if pa.types.is_decimal(cast.type):
+        return _overflows(texts, cast)
+    if not pa.types.is_floating(cast.type):
+        return False
     cast = cast.cast(pa.float64())
-    return _is_made(pc.is_inf(cast), source, _INFINITE_TEXT) or _is_made(
-        pc.equal(cast, 0.0), source, _ZERO_TEXT
+    return _is_made(pc.is_inf(cast), texts, _INFINITE_TEXT) or _is_made(
+        pc.equal(cast, 0.0), texts, _ZERO_TEXT
     )
 
 
-def _is_made(chosen: pa.Array, source: pa.Array, said: str) -> bool:
+def _is_made(chosen: pa.Array, texts: pa.Array, said: str) -> bool:
     """Return whether one of the chosen values isn't what its text says, by a pattern."""
-    texts = source.cast(pa.string()).filter(chosen)
+    texts = texts.filter(chosen)
     return len(texts) > 0 and not pc.all(pc.match_substring_regex(texts, said), min_count=0).as_py()
+
+
+def may_overflow(arrow: pa.DataType) -> str:
+    """Return a pattern of text that Arrow may convert to another decimal, whose integer overflows unnoticed.
+
+    A number is right if all of its digits and the zeros that the type's scale adds fit into the integer.
+    """
+    digits = _DECIMAL_DIGITS[arrow.bit_width]
+    run = max(1, min(digits + 1 - arrow.scale, digits // 2 + 1))
+    return rf"[0-9.][eE]|[0-9]{{{run}}}"
+
+
+def _overflows(texts: pa.Array, cast: pa.Array) -> bool:
+    chosen = pc.match_substring_regex(texts, may_overflow(cast.type))
+    pairs = zip(texts.filter(chosen).to_pylist(), cast.filter(chosen).to_pylist(), strict=True)
+    return any(Decimal(text) != number for text, number in pairs)
 
 
 def _is_text(arrow: pa.DataType) -> bool:

@@ -10,9 +10,10 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from decimal import Context, Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -21,7 +22,12 @@ import pyarrow.csv
 import pyarrow.json
 
 from airflow_provider_lancens.namespace.row_errors import RowError, first_row
-from airflow_provider_lancens.spark.table.row_casts import cast_checked, flattened, irreversible
+from airflow_provider_lancens.spark.table.row_casts import (
+    cast_checked,
+    flattened,
+    irreversible,
+    may_overflow,
+)
 from airflow_provider_lancens.spark.write.files.formats import (
     NO_ROWS,
     WHOLE,
@@ -75,13 +81,13 @@ class Csv:
         """See `formats.FileFormat.read`."""
         for _ in numbers:
             start = 0
-            # Arrow makes 1e400 infinite and 1e-400 zero, and doesn't tell.
-            schema = pa.schema([_with_floats_as_text(field) for field in wanted.schema])
+            # Arrow makes 1e400 infinite and 1e-400 zero, decimals overflow, and it doesn't tell.
+            schema = pa.schema([_with_fractions_as_text(field) for field in wanted.schema])
             try:
                 with opened() as file:
                     for batch in self._open(file, schema, wanted.columns):
                         try:
-                            yield FileRowsBatch(self._with_floats(batch, wanted.schema), start)
+                            yield FileRowsBatch(self._with_fractions(batch, wanted.schema), start)
                         except RowError as error:
                             raise error.at(start) from None
                         start += batch.num_rows
@@ -109,7 +115,7 @@ class Csv:
                         raise error.at(start) from None
                 start += batch.num_rows
 
-    def _with_floats(self, batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    def _with_fractions(self, batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         fields = [schema.field(name) for name in batch.schema.names]
         columns = [
             column if column.type == field.type else self._from_text(column, field.type, field.name)
@@ -201,7 +207,11 @@ class Json:
             with suppress(json.JSONDecodeError):
                 _check_numbers(block, schema, inferred=self.schema is None)
             raise
-        if any(map(_is_large, rows.columns)) or (any(map(_has_zeros, rows.columns)) and _TINY.search(block)):
+        if (
+            any(map(_is_large, rows.columns))
+            or (any(map(_has_zeros, rows.columns)) and _TINY.search(block))
+            or any(re.search(may_overflow(arrow).encode(), block) for arrow in _decimals(schema.types))
+        ):
             _check_numbers(block, schema, inferred=self.schema is None)
         return rows
 
@@ -295,8 +305,9 @@ def _fits(column: pa.ChunkedArray, arrow: pa.DataType) -> bool:
     return True
 
 
-def _with_floats_as_text(field: pa.Field) -> pa.Field:
-    is_told = pa.types.is_floating(field.type) and not irreversible(pa.string(), field.type)
+def _with_fractions_as_text(field: pa.Field) -> pa.Field:
+    has_fractions = pa.types.is_floating(field.type) or pa.types.is_decimal(field.type)
+    is_told = has_fractions and not irreversible(pa.string(), field.type)
     return field.with_type(pa.string()) if is_told else field
 
 
@@ -306,6 +317,16 @@ def _is_large(array: pa.Array) -> bool:
         extreme = pc.max(pc.abs(array.cast(pa.float64()))).as_py()
         return bool(extreme is not None and extreme >= _EXACT)
     return any(_is_large(inner) for inner in flattened(array))
+
+
+def _decimals(types: Iterable[pa.DataType]) -> set[pa.DataType]:
+    """Return the types of decimals among types and inside them."""
+    found: set[pa.DataType] = set()
+    for arrow in types:
+        if pa.types.is_decimal(arrow):
+            found.add(arrow)
+        found |= _decimals(arrow.field(index).type for index in range(arrow.num_fields))
+    return found
 
 
 def _has_zeros(array: pa.Array) -> bool:
@@ -347,6 +368,19 @@ def _in_range(number: int, arrow: pa.DataType) -> bool:
     return bool(least <= number < 2**bits)
 
 
+def _lost_decimal(value: Any, arrow: pa.DataType) -> str | None:
+    text = value.text if isinstance(value, _Number) else str(value)
+    try:
+        number = Decimal(text).normalize(Context(prec=len(text)))
+    except ArithmeticError:  # Arrow has refused what is no number
+        return None
+    exponent = number.as_tuple().exponent
+    fits = isinstance(exponent, int) and -exponent <= arrow.scale
+    if not number or (fits and number.adjusted() < arrow.precision - arrow.scale):
+        return None
+    return f"{text}: it does not fit into {arrow} without loss"
+
+
 def _inexact(text: object) -> str:
     return (
         f"{text}: the whole number is too large for int64, or beside fractions for double; give the column's "
@@ -365,6 +399,8 @@ def _check_numbers(block: bytes, schema: pa.Schema, *, inferred: bool) -> None:
 
 def _lost_number(value: Any, arrow: pa.DataType, inferred: bool) -> str | None:
     """Return what is wrong with a value of JSON as a number of a type."""
+    if pa.types.is_decimal(arrow) and value is not None:
+        return _lost_decimal(value, arrow)
     inner: list[tuple[Any, pa.DataType]] = []
     if isinstance(value, dict) and pa.types.is_struct(arrow):
         fields = [arrow.field(index) for index in range(arrow.num_fields)]

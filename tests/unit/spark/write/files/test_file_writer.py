@@ -540,6 +540,50 @@ def test_spaces_around_numbers_of_csv_are_ignored_in_each_row(read: Read, tmp_pa
         read("csv", schema={"n": "double", "i": "int8", "f": "float"})
 
 
+@pytest.mark.parametrize(
+    ("text", "to"),
+    [
+        ("1" * 39, "decimal(38, 0)"),
+        ("1" * 40, "decimal(38, 0)"),
+        ("4409756234666881922885060251056587079.2", "decimal(38, 2)"),
+        ("1623573098383680222354681016e5", "decimal(38, 10)"),
+        ("98.98", "decimal(38, 38)"),
+        (f"0.{'7' * 39}", "decimal(20, 0)"),
+        ("1e9999999", "decimal(38, 0)"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["parquet", "csv", "json"])
+def test_a_number_of_text_with_too_many_digits_for_a_decimal_is_refused(
+    read: Read, tmp_path: Path, kind: Any, text: str, to: str
+) -> None:
+    values = ["0", text]
+    pq.write_table(pa.table({"x": values}), tmp_path / "a.parquet")
+    (tmp_path / "a.csv").write_text("\n".join(["x", *values]))
+    (tmp_path / "a.json").write_text("\n".join(f'{{"x": {value}}}' for value in values))
+    given = {"casts": {"x": to}} if kind == "parquet" else {"schema": {"x": to}}
+
+    with pytest.raises(InvalidInputError, match=rf"a\.{kind}: row 2.*"):
+        read(kind, f"/a.{kind}", **given)
+
+
+@pytest.mark.parametrize("text", ["12345678901234567890123456789012345678", "1.5e3", "20000000000000000000"])
+@pytest.mark.parametrize("kind", ["csv", "json"])
+def test_a_number_of_text_with_many_digits_is_read_into_a_decimal(
+    read: Read, tmp_path: Path, kind: Any, text: str
+) -> None:
+    (tmp_path / "a").write_text(f"x\n{text}" if kind == "csv" else f'{{"x": {text}}}')
+
+    assert read(kind, schema={"x": "decimal(38, 0)"})["x"].to_pylist() == [Decimal(text)]
+
+
+@pytest.mark.parametrize("text", ["0xFF", " 0x1f"])
+def test_hexadecimal_text_is_no_integer(read: Read, parquet: Callable[..., Path], text: str) -> None:
+    parquet({"x": ["1", text]})
+
+    with pytest.raises(InvalidInputError, match=r"row 2, column x: +0x"):
+        read(casts={"x": "int8"})
+
+
 @pytest.mark.parametrize("empty", [b"", b"\n", b"\r\n\n"])
 @pytest.mark.parametrize(("kind", "rows"), [("csv", b"n\n1\n"), ("json", b'{"n": 1}\n')])
 @pytest.mark.parametrize("schema", [None, {"n": "int64"}])
