@@ -5,6 +5,7 @@ An index is extended only if its segments have no values that were rewritten sin
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import math
@@ -19,6 +20,7 @@ import pyarrow.types as kinds
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.formatting import example_of
 from airflow_provider_lancens.identifiers import TableId
+from airflow_provider_lancens.namespace.lance_errors import LANCE_ERRORS
 from airflow_provider_lancens.spark.maintenance.indexed_column import IndexedColumn
 from airflow_provider_lancens.spark.maintenance.maintenance_options import (
     DEFAULT_MAX_DELETED_SHARE,
@@ -240,6 +242,86 @@ def trained_before(
     return {**options, **found, **model}
 
 
+_OPTIONS_OF_OTHERS = ("min_ngram_length", "max_ngram_length", "prefix_only", "block_size")
+"""Options of a full-text index that only other clients set."""
+_ANALYZER = {
+    "lance_tokenizer": (None, "text"),
+    "document_granularity": (None, "row"),
+    **dict.fromkeys(
+        ("split_identifiers", "split_on_numerics", "preserve_original", "index_operators"), (None, False)
+    ),
+}
+"""What no segment of this package has otherwise."""
+
+
+def text_options_before(
+    dataset: LanceDataset, storage_options: Mapping[str, str] | None, spec: IndexSpec, present: Any
+) -> dict[str, Any] | None:
+    """Return the options of an existing full-text index, for further segments.
+
+    Queries fail if segments differ in how they divide text into words, and find rows of some segments alone
+    if these differ in their stop words.
+
+    Args:
+        dataset: the text.
+        storage_options: of its storage.
+        spec: the index to build.
+        present: the index, as Lance describes it.
+
+    Returns:
+        Arguments for `LanceDataset.create_index_uncommitted`; None if the index must be built anew: with
+        other options, or since another client has built it with options that no segment can be built with.
+    """
+    if not _is_plain_text(present):
+        return None
+    found = _text_options(dataset, storage_options, spec, present)
+    if found is None or any(found.get(name) != value for name, value in spec.options.items()):
+        return None
+    return found
+
+
+def options_kept(
+    dataset: LanceDataset, storage_options: Mapping[str, str] | None, spec: IndexSpec, present: Any
+) -> IndexSpec:
+    """Return an index to build anew, with options of the existing one where none are given.
+
+    These are the options that results of queries depend on: the metric, and how text is divided into words.
+    See `text_options_before` for the arguments.
+    """
+    before: dict[str, Any] = {}
+    if spec.is_vector and "metric_type" in present.details:
+        before = {"metric": metric} if (metric := metric_of(present)) in METRICS else {}
+    elif same_type(present.index_type, spec.index_type) and _is_plain_text(present):
+        before = {name: present.details[name] for name in spec.allowed_options if name in present.details}
+        with contextlib.suppress(*LANCE_ERRORS):  # its files may be lost
+            before = _text_options(dataset, storage_options, spec, present) or before
+    before = {name: value for name, value in before.items() if name in spec.allowed_options}
+    return replace(spec, options={**before, **spec.options})
+
+
+def _is_plain_text(present: Any) -> bool:
+    is_text = "base_tokenizer" in present.details
+    return is_text and all(present.details.get(name) in plain for name, plain in _ANALYZER.items())
+
+
+def _text_options(
+    dataset: LanceDataset, storage_options: Mapping[str, str] | None, spec: IndexSpec, present: Any
+) -> dict[str, Any] | None:
+    """Return the options of the first segment from its file, which has the stop words; None of a clone."""
+    from lance.file import LanceFileReader
+
+    segment = present.segments[0]
+    if segment.base_id is not None:
+        return None
+    path = f"{dataset.uri}/_indices/{segment.uuid}/metadata.lance"
+    file = LanceFileReader(path, storage_options=dict(storage_options or {}))
+    params = (file.metadata().schema.metadata or {}).get(b"params")
+    if params is None:
+        return None
+    found = json.loads(params)
+    return {name: found[name] for name in (*spec.allowed_options, *_OPTIONS_OF_OTHERS) if name in found}
+
+
 def metric_of(index: Any) -> str:
     """Return the metric of a vector index, as Lance describes it."""
     return str(index.details["metric_type"]).lower()
@@ -323,8 +405,8 @@ def plan_extension(
 
     Returns:
         An extension, which covers nothing if the index covers all rows; None if the index must be built
-        anew: its segments miss rows or have old values of the column, or it is a vector index that is trained
-        with other options or on too few rows, or has many rows that are deleted.
+        anew: its segments miss rows or have old values of the column, or it has other options, or it is a
+        vector index that is trained on too few rows, or has many rows that are deleted.
     """
     if misses_rows(dataset, present.segments) or has_old_values(dataset, present):
         return None
@@ -338,12 +420,23 @@ def plan_extension(
     uncovered = [fragment for fragment in everything if fragment.fragment_id in missing]
     if may_have_old_values(dataset, spec, present.segments, uncovered):
         return None
-    shared = trained_before(dataset, storage_options, spec, present) if spec.is_vector else spec.options
+    shared = _shared_before(dataset, storage_options, spec, present)
     if shared is None:
         return None
     if len(present.segments) >= _MOST_SEGMENTS * segments:
         missing |= _of_small_segments(everything, present.segments, segments)
     return Extension([one for one in everything if one.fragment_id in missing], shared)
+
+
+def _shared_before(
+    dataset: LanceDataset, storage_options: Mapping[str, str] | None, spec: IndexSpec, present: Any
+) -> Mapping[str, Any] | None:
+    """Return the arguments that further segments share with the existing ones; None if they can't."""
+    if spec.is_vector:
+        return trained_before(dataset, storage_options, spec, present)
+    if spec.index_type == TEXT_TYPE:
+        return text_options_before(dataset, storage_options, spec, present)
+    return spec.options
 
 
 def _of_small_segments(
@@ -368,6 +461,7 @@ def build_index(
     spec: IndexSpec,
     *,
     if_exists: IfIndexExists = "skip",
+    keeps_options: bool = False,
     segments: int = DEFAULT_SEGMENTS,
     thresholds: Thresholds | None = None,
 ) -> IndexResult:
@@ -376,7 +470,8 @@ def build_index(
     Rows that others append meanwhile aren't in it, but queries find them: Lance also searches rows that an
     index doesn't cover. A driver that dies leaves unreferenced files.
 
-    `spark` is the session, or a function that starts one, called only if there is work. See
+    `spark` is the session, or a function that starts one, called only if there is work; `keeps_options` says
+    whether an index that is replaced keeps its options where none are given, as one that is extended. See
     `Table.create_index` for the other arguments and errors.
     """
     started = time.monotonic()
@@ -392,7 +487,7 @@ def build_index(
             check_column(str(opened.target.id), spec, opened.dataset.schema)
             before = opened.version
             opened = _without_index_of_no_column(opened, spec, if_exists)
-            extension = _what_to_build(opened, spec, if_exists, segments)
+            extension = _what_to_build(opened, spec, if_exists, segments, keeps_options=keeps_options)
             if extension.fragments:
                 _build(spark, opened, spec, segments, extension)
             result = _result(opened, spec, started, created=bool(extension.fragments), reason=reason)
@@ -495,7 +590,12 @@ def _without_index_of_no_column(
 
 
 def _what_to_build(
-    opened: MaintainedTable, spec: IndexSpec, if_exists: IfIndexExists, segments: int
+    opened: MaintainedTable,
+    spec: IndexSpec,
+    if_exists: IfIndexExists,
+    segments: int,
+    *,
+    keeps_options: bool,
 ) -> Extension:
     """Return which segments to build; of no fragments to leave the index as it is."""
     present = described_index(opened.dataset, spec.name)
@@ -505,6 +605,8 @@ def _what_to_build(
             return Extension([], {})
         if if_exists == "extend" and (extension := _extension(opened, spec, present, segments)):
             return extension
+        if if_exists == "extend" or keeps_options:
+            spec = options_kept(opened.dataset, opened.target.dataset.storage_options, spec, present)
     return _whole_index(opened, spec)
 
 

@@ -222,6 +222,7 @@ class _Maintenance:
             table=self.table,
             spec=spec,
             if_exists="replace" if rebuild else "extend",
+            keeps_options=True,
             segments=self.plan.segments,
         )
 
