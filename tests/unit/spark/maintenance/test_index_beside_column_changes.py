@@ -265,3 +265,40 @@ def test_a_column_that_is_indexed_meanwhile_is_renamed_with_its_index(
 
     [index] = opened(lake).describe_indices()
     assert (index.field_names, opened(lake).count_rows("m = 3")) == (["m"], 2)
+
+
+def rewrite(lake: Lake) -> None:
+    """Replace the values of a column in place, in the first fragment."""
+    dataset = opened(lake)
+    fragment = dataset.get_fragments()[0]
+    read = fragment.scanner(columns=["id"], with_row_id=True).to_table()
+    values = pa.table({"_rowid": read["_rowid"], "n": pa.array([99] * read.num_rows, pa.int32())})
+    updated, modified = fragment.update_columns(values, left_on="_rowid", right_on="_rowid")
+    operation = lance.LanceOperation.Update(
+        updated_fragments=[updated], fields_modified=modified, update_mode="rewrite_columns"
+    )
+    lance.LanceDataset.commit(dataset, operation, read_version=dataset.version)
+
+
+@pytest.mark.parametrize("lake", ["storage"], indirect=True)
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_values_that_are_rewritten_in_place_are_not_found_by_their_old_index(
+    lake: Lake, is_kept: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def change() -> None:
+        rewrite(lake)
+        add_columns(lake.namespace, NAME, {"more": "string"})
+        if not is_kept:  # the version by which Lance knows that the index lacks the fragment
+            clean_up_versions(lake.namespace, NAME, older_than=timedelta(0))
+
+    once(monkeypatch, MaintainedTable, "committing", change)
+    if is_kept:
+        build("n")(lake)
+    else:
+        with pytest.raises(ConcurrentModificationError, match="values of column 'n' were rewritten"):
+            build("n")(lake)
+        assert opened(lake).describe_indices() == []
+        build("n")(lake)
+
+    assert opened(lake).count_rows("n = 99") == 20
+    assert opened(lake).count_rows("n = 3") == 1
