@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
+from urllib.parse import urlsplit
 
 from airflow.sdk.log import mask_secret
 
@@ -89,7 +91,7 @@ class LanceCatalogHook(LanceHook):
             )
         if uri and "://" not in uri:
             raise self._refusal(_URI, "is not a URI; allowed: such as https://catalog:8443")
-        where = {ROOT: root, _URI: uri}
+        where = {ROOT: root, _URI: _with_port(uri, self.connection.port)}
         return {_IMPL: self.impl, **{key: str(value) for key, value in where.items() if value}}
 
     def credential_properties(self) -> dict[str, str]:
@@ -130,3 +132,12 @@ class LanceCatalogHook(LanceHook):
         return AirflowFailException(
             f"connection {self.lance_conn_id!r}, {field_name(self.conn_type, field)}: {reason}"
         )
+
+
+def _with_port(uri: str | None, port: int | None) -> str | None:
+    """Return a URI with the port of its connection, which the form hides, if it has none itself."""
+    with suppress(ValueError):  # an invalid one is refused later
+        parts = urlsplit(uri or "")
+        if port and parts.netloc and parts.port is None:
+            return parts._replace(netloc=f"{parts.netloc.removesuffix(':')}:{port}").geturl()
+    return uri

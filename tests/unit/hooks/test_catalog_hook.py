@@ -27,6 +27,23 @@ async def test_the_hook_is_found_from_an_event_loop_too(connect: Connect) -> Non
     assert hook.namespace_properties()["root"] == "/lake"
 
 
+@pytest.mark.parametrize(
+    ("host", "port", "uri"),
+    [
+        ("https://catalog", 8443, "https://catalog:8443"),
+        ("https://catalog/lance", 8443, "https://catalog:8443/lance"),
+        ("https://[::1]", 8443, "https://[::1]:8443"),
+        ("https://catalog:8443", 9000, "https://catalog:8443"),
+        ("https://catalog", None, "https://catalog"),
+    ],
+)
+def test_the_port_of_a_connection_is_that_of_its_uri(
+    connect: Connect, host: str, port: int | None, uri: str
+) -> None:
+    hook = LanceHook(connect(conn_type="lance", host=host, port=port, extra={"impl": "rest"}))
+    assert hook.endpoint_properties() == {"impl": "rest", "uri": uri}
+
+
 @pytest.mark.parametrize("as_text", [True, False])
 def test_the_fields_become_properties(connect: Connect, as_text: bool) -> None:
     headers: Any = '{"headers.x-tenant": "sales"}' if as_text else {"headers.x-tenant": "sales"}
