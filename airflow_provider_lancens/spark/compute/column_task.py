@@ -28,6 +28,7 @@ from airflow_provider_lancens.spark.maintenance.parallel_tasks import answer_cla
 from airflow_provider_lancens.spark.storage_failures import storage_failures
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef, vendor_arguments
 from airflow_provider_lancens.spark.table.history import COMPUTED_FILES, deletions_of
+from airflow_provider_lancens.spark.table.row_casts import uncut
 from airflow_provider_lancens.spark.table.row_counts import matching_rows
 from airflow_provider_lancens.spark.write.task_progress import WriteProgress
 
@@ -542,7 +543,7 @@ def write_column(
     path = f"{dataset.location}/data/{name}"
     with LanceFileWriter(path, schema, version=version, **_store(dataset)) as writer:
         for batch in batches:
-            writer.write_batch(batch)
+            writer.write_batch(uncut(batch))
         stored = info()
         writer.add_schema_metadata(_NULLS, str(stored.nulls))
         writer.add_schema_metadata(_EXECUTION_ID, stored.execution_id)

@@ -270,6 +270,28 @@ def converted(batch: pa.RecordBatch, schema: pa.Schema, match: ColumnMatch | Non
     return pa.RecordBatch.from_arrays([column(field) for field in schema], schema=schema)
 
 
+def uncut(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return a batch as Lance can write it, which panics at a part of an array of structs inside structs."""
+    if not any(map(_is_cut, batch.columns)):
+        return batch
+    columns = [copied(column) if _is_cut(column) else column for column in batch.columns]
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+
+
+def _is_cut(array: pa.Array) -> bool:
+    arrow = array.type
+    if pa.types.is_struct(arrow):
+        inner = [array.field(index) for index in range(arrow.num_fields)]
+    elif pa.types.is_map(arrow):
+        inner = [array.keys, array.items]
+    else:
+        inner = [array.values] if is_list(arrow) else []
+    keeps_offset = pa.types.is_struct(arrow) or pa.types.is_fixed_size_list(arrow)
+    if keeps_offset and array.offset and any(pa.types.is_struct(each.type) for each in inner):
+        return True
+    return any(map(_is_cut, inner))
+
+
 def check_no_nulls(column: pa.Array, name: str) -> None:
     """Check that a column has no null.
 

@@ -1,13 +1,24 @@
 """Values of fragments merged in the order of their rows, against plain Python."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
+import lance
 import numpy as np
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
+from lance.file import LanceFileReader
 
-from airflow_provider_lancens.spark.compute.column_task import Piece, merged, padded
+from airflow_provider_lancens.spark.compute.column_task import (
+    ColumnFileInfo,
+    ColumnLayout,
+    Piece,
+    merged,
+    padded,
+    write_column,
+)
+from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
 
 SIZES = st.integers(1, 7)
 
@@ -50,3 +61,15 @@ def test_vectors_and_nested_values_are_padded_too() -> None:
         array = pa.concat_arrays([*padded(some, arrow, 5, 10)])
         assert array.to_pylist() == [None, value, None, None, None]
         assert array.type == arrow
+
+
+def test_structs_inside_structs_are_written_in_parts(tmp_path: Path) -> None:
+    values = pa.array([{"x": {"y": number}} for number in range(10)])
+    dataset = lance.write_dataset(pa.table({"s": values}), tmp_path / "t")
+    some: Iterator[Piece] = iter([(np.arange(10), values)])
+    parts = (pa.record_batch({"s": part}) for part in padded(some, values.type, 10, 4))
+
+    file = write_column(DatasetRef(dataset.uri), ColumnLayout.of(dataset, "s"), parts, ColumnFileInfo)
+
+    found = LanceFileReader(f"{tmp_path}/t/data/{file.path}").read_all().to_table()
+    assert found["s"].to_pylist() == values.to_pylist()

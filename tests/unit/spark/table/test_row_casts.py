@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from airflow_provider_lancens.namespace.row_errors import RowError
-from airflow_provider_lancens.spark.table.row_casts import conform
+from airflow_provider_lancens.spark.table.row_casts import conform, uncut
 
 DECIMALS = pa.array([Decimal("1.50"), None, Decimal("-2.25")], pa.decimal128(5, 2))
 NESTED = pa.array(
@@ -195,3 +195,35 @@ def test_conformed_values_are_neither_copied_nor_checked_again_unless_they_are_c
     assert [one.buffers()[1].address for one in same] == [one.buffers()[1].address for one in batch]
     with pytest.raises(RowError, match="UTF-8"):
         list(conform([batch], pa.schema({"s": pa.large_string()}), conformed=True))
+
+
+def of_structs(nest: Callable[[pa.Array], pa.Array]) -> pa.Array:
+    return nest(pa.array([{"x": {"y": number}} if number % 3 else None for number in range(20)]))
+
+
+@pytest.mark.parametrize(
+    "nest",
+    [
+        lambda values: values,
+        lambda values: pa.StructArray.from_arrays([values.slice(2)], ["s"]),
+        lambda values: pa.ListArray.from_arrays([0, 2, 3, 3, 4, 6], values.slice(2)),
+        lambda values: pa.MapArray.from_arrays([0, 2, 3, 3, 4, 6], list("abcdef"), values.slice(2, 6)),
+    ],
+    ids=["column", "struct", "list", "map"],
+)
+def test_parts_of_structs_inside_structs_are_written(
+    nest: Callable[[pa.Array], pa.Array], tmp_path: Path
+) -> None:
+    part = pa.record_batch({"s": of_structs(nest)}).slice(1, 3)
+
+    stored = lance.write_dataset(pa.Table.from_batches([uncut(part)]), tmp_path, data_storage_version="2.2")
+
+    assert stored.to_table().to_pylist() == part.to_pylist()
+
+
+def test_other_rows_are_not_copied() -> None:
+    whole = pa.record_batch({"s": of_structs(lambda values: values)})
+    part = pa.record_batch({"n": [1, 2, 3], "t": [{"x": 1}, None, {"x": 2}]}).slice(1)
+
+    assert uncut(whole) is whole
+    assert uncut(part) is part

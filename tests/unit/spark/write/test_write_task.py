@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import lance
 import pyarrow as pa
 import pytest
 from lance.fragment import write_fragments
@@ -45,6 +46,20 @@ def test_lance_s_files_have_the_rows_that_were_asked_for(tmp_path: Path) -> None
     fragments = write_overlapping(write, batches(100), SCHEMA, 30)
 
     assert [fragment.physical_rows for fragment in fragments] == [30, 30, 30, 10]
+
+
+def test_batches_with_structs_inside_structs_are_divided(tmp_path: Path) -> None:
+    rows = pa.table({"s": [{"x": {"y": number}} for number in range(100)]})
+
+    def write(reader: pa.RecordBatchReader) -> list[Any]:
+        return list(write_fragments(reader, tmp_path / "t", mode="overwrite", max_rows_per_file=40))
+
+    fragments = write_overlapping(write, iter(rows.to_batches()), rows.schema, 40)
+
+    dataset = lance.LanceDataset.commit(
+        tmp_path / "t", lance.LanceOperation.Overwrite(rows.schema, fragments)
+    )
+    assert dataset.to_table() == rows
 
 
 def test_the_next_file_is_filled_while_one_is_finished() -> None:
