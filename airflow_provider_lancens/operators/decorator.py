@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.bases.decorator import DecoratedOperator, task_decorator_factory
 
-from airflow_provider_lancens.hooks.template_args import check_flag
+from airflow_provider_lancens.hooks.template_args import CheckedTemplateArgs, check_flag
 from airflow_provider_lancens.provider_info import DEFAULT_CONNECTION
 
 try:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _LAKE = "lake"
 
 
-class LanceSparkDecoratedOperator(DecoratedOperator):
+class LanceSparkDecoratedOperator(CheckedTemplateArgs, DecoratedOperator):
     """Call a function within a block of `airflow_provider_lancens.operators.lance_spark`.
 
     Args:

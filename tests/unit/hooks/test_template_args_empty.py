@@ -253,6 +253,19 @@ def test_the_arguments_of_a_mapped_function_may_be_empty() -> None:
     item_of(lambda: task.expand(spark_conn_id=["a", None]).operator, 1)
 
 
+@pytest.mark.parametrize("argument", ["lance_conn_id", "spark_conn_id"])
+def test_a_connection_of_a_decorated_function_that_came_out_empty_is_refused(argument: str) -> None:
+    def load(lake: Any, day: Any) -> None:
+        pass
+
+    with DAG(dag_id="dag"):
+        task: Any = lance_spark_task(load, **{argument: "{{ empty }}"})(None).operator
+    task.render_template_fields({"empty": ""})
+
+    with pytest.raises(AirflowFailException, match=rf"^{argument}: it is given by a template"):
+        task.pre_execute({})
+
+
 def test_what_another_task_returned_for_an_item_is_not_rendered() -> None:
     task = item_of(lambda: overwrites().expand(where=listed()), 0, ["day = '{{ none }}'"])
 
