@@ -19,6 +19,7 @@ from airflow_provider_lancens.namespace.locations import check_location, is_loca
 from airflow_provider_lancens.namespace.storage.object_store import open_store, storage_errors
 
 _WILD = re.compile(r"[*?\[]")
+_CLASS = r"\[!?[^\]]+\]"
 _PART = 8 * 1024 * 1024
 """Bytes of one request; larger reads are split into parallel requests."""
 _PARALLEL = 4
@@ -136,7 +137,11 @@ def _below(folder: str, options: Mapping[str, str]) -> Iterator[SourceFile]:
 
 def _matching(location: str, options: Mapping[str, str]) -> Iterator[SourceFile]:
     folder = _WILD.split(location, maxsplit=1)[0].rpartition("/")[0]
-    wanted = re.compile(_as_regex(location.removeprefix(f"{folder}/")))
+    pattern = location.removeprefix(f"{folder}/")
+    try:
+        wanted = re.compile(_as_regex(pattern))
+    except re.error as error:
+        raise spec_errors.InvalidInputError(f"paths: {pattern!r} isn't a pattern: {error}") from error
     for file in _below(folder or "/", options):
         if wanted.fullmatch(file.location.removeprefix(f"{folder}/")):
             yield file
@@ -144,11 +149,16 @@ def _matching(location: str, options: Mapping[str, str]) -> Iterator[SourceFile]
 
 def _as_regex(pattern: str) -> str:
     meanings = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
-    parts = re.split(r"(\*\*/|\*\*|\*|\?|\[!?[^\]]+\])", pattern)
+    parts = re.split(rf"(\*\*/|\*\*|\*|\?|{_CLASS})", pattern)
     return "".join(
-        part.replace("[!", "[^") if part.startswith("[") else meanings.get(part) or re.escape(part)
+        _class(part) if re.fullmatch(_CLASS, part) else meanings.get(part) or re.escape(part)
         for part in parts
     )
+
+
+def _class(part: str) -> str:
+    characters = part[1:-1].replace("\\", "\\\\").replace("[", "\\[")
+    return f"[^/{characters[1:]}]" if characters[0] in "!^" else f"[{characters}]"
 
 
 def _hidden(path: str) -> bool:

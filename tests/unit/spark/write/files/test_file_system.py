@@ -29,6 +29,8 @@ def folder(tmp_path: Path) -> Path:
         (["*.csv"], ["a.csv", "a[1].csv", "b.csv"]),
         (["[!b].csv"], ["a.csv"]),
         (["?.csv"], ["a.csv", "b.csv"]),
+        (["[^a].csv"], ["b.csv"]),
+        (["a[[]1].csv"], ["a[1].csv"]),
         (["*/*"], ["2013/d.json"]),
         (["**/*.csv"], ["2013/01/c.csv", "a.csv", "a[1].csv", "b.csv"]),
         (["20*/**"], ["2013/01/c.csv", "2013/d.json"]),
@@ -44,7 +46,9 @@ def test_paths_folders_and_patterns_are_expanded_to_files(
     assert [file.bytes for file in files] == [len(name) for name in found]
 
 
-@pytest.mark.parametrize("path", ["nothing.csv", "*.parquet", "nowhere/*.csv", "nowhere/at/all"])
+@pytest.mark.parametrize(
+    "path", ["nothing.csv", "*.parquet", "nowhere/*.csv", "nowhere/at/all", "2013[!x]d.json", "[a"]
+)
 def test_a_path_without_any_file_is_named(folder: Path, path: str) -> None:
     with pytest.raises(InvalidInputError, match=r"paths\[1\]: no file found at"):
         find_files([f"{folder}/a.csv", f"{folder}/{path}"], {})
@@ -53,3 +57,8 @@ def test_a_path_without_any_file_is_named(folder: Path, path: str) -> None:
 def test_a_relative_path_is_refused() -> None:
     with pytest.raises(InvalidInputError, match=r"paths\[0\]: expected an absolute path"):
         find_files(["data/a.csv"], {})
+
+
+def test_what_is_no_pattern_is_refused(folder: Path) -> None:
+    with pytest.raises(InvalidInputError, match=r"'\[z-a\]\.csv' isn't a pattern: bad character range z-a"):
+        find_files([f"{folder}/[z-a].csv"], {})
