@@ -32,6 +32,7 @@ from airflow_provider_lancens.spark.options import (
     MILLISECOND,
     check_expires_after,
     is_whole_number,
+    plain_timedelta,
 )
 from airflow_provider_lancens.spark.table.opened_version import open_version
 
@@ -89,8 +90,10 @@ def expires_after(metadata: Mapping[str, str]) -> timedelta | None:
 def as_metadata(metadata: Mapping[str, str], expires_after: timedelta | None) -> dict[str, str]:
     """Return the metadata of a bookmark: a tag's, with what others keep in it."""
     others = {key: value for key, value in metadata.items() if key != _EXPIRES_AFTER}
-    expiry = {} if expires_after is None else {_EXPIRES_AFTER: str(expires_after // MILLISECOND)}
-    return {**others, _KIND: _BOOKMARK, **expiry}
+    if expires_after is None:
+        return {**others, _KIND: _BOOKMARK}
+    after = str(plain_timedelta(expires_after) // MILLISECOND)
+    return {**others, _KIND: _BOOKMARK, _EXPIRES_AFTER: after}
 
 
 EXPIRED_BOOKMARKS = f"{RECORDED}/expired-bookmarks"
@@ -203,9 +206,8 @@ def find_unread(target: ResolvedTable, name: str) -> UnreadVersions:
     Raises:
         InvalidInputError: (13) no tag may have this name, or it names a version of a branch.
     """
-    check_tag_name(
-        name, "bookmark"
-    )  # before the consumer does its work, rather than when the bookmark is moved
+    # Before the consumer does its work, rather than when the bookmark is moved.
+    check_tag_name(name, "bookmark")
     latest = target.open_latest()
     if latest is None:
         return UnreadVersions(None, None)

@@ -5,14 +5,16 @@ Light to import: code that reads and writes is loaded when it is called.
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Self, TypeAlias, TypeVar, cast
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import InvalidIdentifierError, NamespaceId, TableId
+from airflow_provider_lancens.spark.argument_checks import check_arguments, check_texts
 from airflow_provider_lancens.spark.execution import NO_TASK, Execution
 from airflow_provider_lancens.spark.options import (
     authority_property,
@@ -51,9 +53,30 @@ Attempt: TypeAlias = Callable[[str], AbstractContextManager[object]]
 """Runs what begins with this description, such as ``reading table 'db$t'``, and converts its errors."""
 
 _log = logging.getLogger(__name__)
+P = ParamSpec("P")
+T = TypeVar("T")
 _Id = TypeVar("_Id", NamespaceId, TableId)
 _T = TypeVar("_T")
 _PAGE = 1000
+
+
+def _checked(
+    doing: str,
+) -> Callable[[Callable[Concatenate[LanceCatalog, P], T]], Callable[Concatenate[LanceCatalog, P], T]]:
+    """Check the types of a method's arguments first; an error says what was attempted."""
+
+    def decorated(
+        method: Callable[Concatenate[LanceCatalog, P], T],
+    ) -> Callable[Concatenate[LanceCatalog, P], T]:
+        @functools.wraps(method)
+        def called(self: LanceCatalog, *args: P.args, **kwargs: P.kwargs) -> T:
+            with self.attempt(doing):
+                check_arguments(method, args, kwargs)
+            return method(self, *args, **kwargs)
+
+        return cast("Callable[Concatenate[LanceCatalog, P], T]", called)
+
+    return decorated
 
 
 def connect(
@@ -76,11 +99,8 @@ def connect(
         raise spec_errors.InvalidInputError(
             f"impl: expected one of {', '.join(IMPLEMENTATIONS)}, or a dotted path, got {impl!r}"
         )
-    for name, value in (properties or {}).items():
-        if not isinstance(name, str) or not isinstance(value, str):  # its value may be a secret
-            raise spec_errors.InvalidInputError(
-                f"properties: expected text, {name!r} is of type {type(value).__name__}"
-            )
+    if properties is not None:
+        check_texts("properties", properties)
 
     def source() -> Source:
         from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec
@@ -222,6 +242,7 @@ class LanceCatalog:
         with self.attempt("opening a release set"):
             return ReleaseSet(self, self._id(table))
 
+    @_checked("declaring a table")
     def declare_table(
         self,
         table: str | TableId,
@@ -278,6 +299,7 @@ class LanceCatalog:
             )
         return self._declared(identifier, declaration)
 
+    @_checked("registering a table")
     def register_table(
         self,
         table: str | TableId,
@@ -411,6 +433,7 @@ class LanceCatalog:
                 return False
         return True
 
+    @_checked("listing tables")
     def list_tables(self, database: str = "") -> list[str]:
         """Return the identifiers of the tables of a database, sorted, as `table` takes them.
 
@@ -455,6 +478,7 @@ class LanceCatalog:
 
             return sorted(str(NamespaceId((*parts, name))) for name in _all_pages(page))
 
+    @_checked("creating a namespace")
     def create_namespace(
         self,
         database: str | NamespaceId,
@@ -488,6 +512,7 @@ class LanceCatalog:
         _log.info("namespace %s %s", identifier, "created" if outcome == "done" else "exists; not changed")
         return CatalogResult(operation="create_namespace", outcome=outcome, namespace=str(identifier))
 
+    @_checked("dropping a namespace")
     def drop_namespace(
         self,
         database: str | NamespaceId,

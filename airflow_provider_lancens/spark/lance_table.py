@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Self, Ty
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import FIRST_STAGED, InvalidIdentifierError, TableId, staged_number
 from airflow_provider_lancens.namespace.update_interval import EXPECTED_UPDATE
+from airflow_provider_lancens.spark.argument_checks import check_arguments, check_fields
 from airflow_provider_lancens.spark.execution import Begin, PendingWrite
 from airflow_provider_lancens.spark.maintenance.maintenance_options import (
     DEFAULT_AGE,
@@ -35,8 +36,8 @@ from airflow_provider_lancens.spark.options import (
     WriteIdentity,
     WriteRequest,
     check_choice,
-    check_flag,
     check_positive,
+    is_whole_number,
 )
 
 if TYPE_CHECKING:
@@ -84,14 +85,11 @@ def _verb(
     """Make a method one of a table's: it says what failed, and is refused at a version if it writes."""
 
     def decorated(method: Callable[Concatenate[Table, P], T]) -> Callable[Concatenate[Table, P], T]:
-        flags = frozenset(name for name, kind in method.__annotations__.items() if kind == "bool")
-
         @functools.wraps(method)
         def called(self: Table, *args: P.args, **kwargs: P.kwargs) -> T:
             self.lake.execution.check_given(method, args, kwargs)
             with self.lake.attempt(f"{doing} table {self.name!r}"):
-                for name in flags & kwargs.keys():  # each is passed by its name
-                    check_flag(name, kwargs[name])
+                check_arguments(method, args, kwargs)
                 if writes and self.is_pinned:
                     raise spec_errors.InvalidInputError(
                         f"table {self.name} is opened at version {self._at}, and read-only; write to its "
@@ -246,6 +244,10 @@ class Table:
         from airflow_provider_lancens.spark.table.opened_version import open_version
         from airflow_provider_lancens.spark.table_info import history_of
 
+        if not is_whole_number(limit, at_least=0):
+            raise spec_errors.InvalidInputError(
+                f"limit: expected a whole number of at least 0, got {limit!r}"
+            )
         with self._resolved() as target:
             dataset = target.open_latest() if self._at is None else open_version(target, self._at)
             return [] if dataset is None else history_of(target, dataset, limit)
@@ -325,7 +327,6 @@ class Table:
             TableColumnNotFoundError: (12) it has no such column.
             InvalidInputError: (13) an argument is invalid.
         """
-        from airflow_provider_lancens.spark.options import is_whole_number
         from airflow_provider_lancens.spark.table.opened_version import projected_columns
 
         if limit is not None and not is_whole_number(limit, at_least=0):
@@ -1095,21 +1096,21 @@ class Table:
         from airflow_provider_lancens.spark.maintenance.maintenance_options import (
             DEFAULT_THRESHOLDS,
             CompactionOptions,
-            IndexSpec,
             MaintenancePlan,
             Thresholds,
         )
 
         with _invalid_arguments():
             plan = MaintenancePlan(
-                compaction=_options(CompactionOptions, compaction_options) or CompactionOptions(),
-                indices=tuple(one if isinstance(one, IndexSpec) else IndexSpec(**one) for one in indices),
+                compaction=_options("compaction_options", CompactionOptions, compaction_options)
+                or CompactionOptions(),
+                indices=tuple(_index_spec(f"indices[{n}]", one) for n, one in enumerate(indices)),
                 segments=segments,
                 older_than=older_than,
                 keep_versions=keep_versions,
                 keys_older_than=keys_older_than,
                 orphans_older_than=orphans_older_than,
-                thresholds=_options(Thresholds, thresholds) or DEFAULT_THRESHOLDS,
+                thresholds=_options("thresholds", Thresholds, thresholds) or DEFAULT_THRESHOLDS,
             )
         if dry_run:
             return planned_maintenance(self.lake.source, self._table, plan)
@@ -1143,8 +1144,8 @@ class Table:
         from airflow_provider_lancens.spark.maintenance.compact import compact_table, planned_compaction
 
         with _invalid_arguments():
-            options = _options(CompactionOptions, compaction_options)
-            when = _options(Thresholds, thresholds)
+            options = _options("compaction_options", CompactionOptions, compaction_options)
+            when = _options("thresholds", Thresholds, thresholds)
         if dry_run:
             return planned_compaction(self.lake.source, self._table, options=options, thresholds=when)
         return compact_table(self._spark, self.lake.source, self._table, options=options, thresholds=when)
@@ -1199,7 +1200,7 @@ class Table:
         with _invalid_arguments():
             check_positive("segments", segments)
             spec = IndexSpec(column, index_type, name or "", index_options or {})
-            when = _options(Thresholds, thresholds)
+            when = _options("thresholds", Thresholds, thresholds)
         return build_index(
             self._spark,
             self.lake.source,
@@ -1279,7 +1280,7 @@ class Table:
 
         with _invalid_arguments():
             check_retention(older_than, keep_versions, keys_older_than=keys_older_than)
-            when = _options(Thresholds, thresholds)
+            when = _options("thresholds", Thresholds, thresholds)
         return clean_up_versions(
             self.lake.source,
             self._table,
@@ -1615,6 +1616,7 @@ class Changes:
 
         table = self.table
         with table.lake.attempt(f"reading changes of table {table.name!r}"):
+            check_arguments(Changes.read, (), {"columns": columns, "filter": filter})
             table.lake.execution.record_read(table._table, self.version, self._previous)
             return read_changes(
                 table.lake.spark,
@@ -1688,8 +1690,20 @@ def _identity_of(key: Key, derived: str) -> WriteIdentity:
     return identity
 
 
-def _options(kind: type[T], value: Any) -> T | None:
+def _options(argument: str, kind: type[T], value: Any) -> T | None:
+    check_fields(argument, value, kind)
     return kind(**value) if isinstance(value, Mapping) else value
+
+
+def _index_spec(argument: str, value: Any) -> IndexSpec:
+    from airflow_provider_lancens.spark.maintenance import IndexSpec
+
+    try:
+        return _options(argument, IndexSpec, value) or value
+    except (TypeError, ValueError) as error:
+        if isinstance(error, spec_errors.LanceNamespaceError):
+            raise
+        raise spec_errors.InvalidInputError(f"{argument}: {error}") from error
 
 
 @contextmanager

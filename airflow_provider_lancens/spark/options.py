@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from datetime import timedelta
 from typing import Any, ClassVar, Literal, NoReturn, Self, get_args
@@ -51,6 +51,12 @@ def not_a_flag(name: str, value: object) -> str:
     return f"{name}: expected True or False, got {value!r}"
 
 
+def _is_list_of_columns(value: object, *, at_least: int = 1) -> bool:
+    if not isinstance(value, Collection) or isinstance(value, str | bytes | Mapping):
+        return False
+    return len(value) >= at_least and all(isinstance(one, str) and one for one in value)
+
+
 def check_flag(name: str, value: object) -> None:
     """Check that a value is True or False; any text, such as ``"false"``, would count as True.
 
@@ -74,6 +80,11 @@ def check_expires_after(value: object) -> None:
             "expires_after: expected a timedelta of at least a millisecond and at most "
             f"{LONGEST_EXPIRY.days} days, or None, got {value!r}"
         )
+
+
+def plain_timedelta(value: timedelta) -> timedelta:
+    """Return a time span as a `timedelta` itself, since a duration of pendulum can't be divided by one."""
+    return value if type(value) is timedelta else timedelta(seconds=value.total_seconds())
 
 
 def check_positive(name: str, value: object) -> None:
@@ -116,7 +127,7 @@ class TableLayout:
         for column, dimension in self.vector_columns.items():
             check_positive(f"vector_columns[{column!r}]", dimension)
         names = self.blob_columns
-        if isinstance(names, str) or not all(isinstance(one, str) and one for one in names):
+        if not _is_list_of_columns(names, at_least=0):
             raise TypeError(f"blob_columns: expected a list of columns, got {names!r}")
 
     @classmethod
@@ -206,6 +217,10 @@ class WriteIdentity:
     Without one, each call with ``redo`` or ``write_again`` is another execution."""
 
     def __post_init__(self) -> None:
+        for name in ("key", "fingerprint", "execution_id"):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, str):
+                _refuse(f"{name}: expected text, or None; got {value!r}")
         if self.key is not None and not self.key.strip():
             _refuse("key: expected text that identifies this write, or None; got blank text")
         check_choice("on_existing_key", self.on_existing_key, ON_EXISTING_KEY)
@@ -344,7 +359,7 @@ class Overwrite(Change):
     def _check(self) -> None:
         if self.where is not None and (not isinstance(self.where, str) or not self.where.strip()):
             _refuse(f"where: expected a condition, or None; got {self.where!r}")
-        if self.on is not None and (isinstance(self.on, str) or not self.on):
+        if self.on is not None and not _is_list_of_columns(self.on):
             _refuse(f"on: expected a list of columns, or None; got {self.on!r}")
         if self.on is not None and self.where is not None:
             _refuse("on: not allowed with where, which says itself which rows are replaced")
@@ -389,11 +404,13 @@ class Upsert(Change):
         return self.compares_rows or self.delete_when is not None
 
     def _check(self) -> None:
-        if isinstance(self.on, str) or not self.on:
+        if not _is_list_of_columns(self.on):
             _refuse(f"on: expected a list of key columns, got {self.on!r}")
         check_choice("when_matched", self.when_matched, WHEN_MATCHED)
-        if self.sequence_by is not None and not str(self.sequence_by).strip():
-            _refuse("sequence_by: expected the name of a column, or None; got blank text")
+        if self.sequence_by is not None and (
+            not isinstance(self.sequence_by, str) or not self.sequence_by.strip()
+        ):
+            _refuse(f"sequence_by: expected the name of a column, or None; got {self.sequence_by!r}")
         condition, columns = self.delete_when, self.update_columns
         if condition is not None and (not isinstance(condition, str) or not condition.strip()):
             _refuse(f"delete_when: expected a condition, or None; got {condition!r}")
@@ -404,14 +421,16 @@ class Upsert(Change):
         self._check_columns(columns)
 
     def _check_columns(self, columns: Sequence[str] | None) -> None:
-        if isinstance(columns, str) or (columns is not None and not list(columns)):
+        if columns is not None and not _is_list_of_columns(columns):
             _refuse(f"update_columns: expected a list of columns, or None; got {columns!r}")
         self._check_helpers(self.helper_columns)
         if keys := sorted({*self.on} & {*(columns or ())}):
             _refuse(f"update_columns: {keys[0]!r} is a key column, by which rows are matched")
 
     def _check_helpers(self, helpers: object) -> None:
-        if isinstance(helpers, str) or (helpers is not None and self.delete_when is None):
+        if helpers is not None and not _is_list_of_columns(helpers, at_least=0):
+            _refuse(f"helper_columns: expected a list of columns, or None; got {helpers!r}")
+        if helpers is not None and self.delete_when is None:
             _refuse(f"helper_columns: expected a list of columns with delete_when, or None; got {helpers!r}")
         written = {*self.on, *(self.update_columns or ())}
         if both := sorted(written & {*(self.helper_columns or ())}):

@@ -21,6 +21,7 @@ from airflow_provider_lancens.identifiers import InvalidIdentifierError, TableId
 from airflow_provider_lancens.namespace.lance_errors import LANCE_ERRORS
 from airflow_provider_lancens.namespace.storage.object_store import is_detached
 from airflow_provider_lancens.namespace.storage.version_tags import delete_tag, list_tags, set_tag
+from airflow_provider_lancens.spark.argument_checks import check_arguments
 from airflow_provider_lancens.spark.keys import KeyedCommit, KeyLookup
 from airflow_provider_lancens.spark.observed import observed
 from airflow_provider_lancens.spark.options import (
@@ -268,6 +269,10 @@ def move_release_set(
     """
     members = _parsed(tables, keep_releases)
     check_flag("allow_older", allow_older)
+    if expected_version is not None and not is_whole_number(expected_version, at_least=0):
+        raise spec_errors.InvalidInputError(
+            f"expected_version: expected a whole number of at least 0, or None, got {expected_version!r}"
+        )
     fingerprint = json.dumps(members, sort_keys=True)
     identity = WriteIdentity(key, fingerprint, "skip", execution_id)
     with resolved_table(namespace, release_set) as target:
@@ -464,6 +469,7 @@ class ReleaseSet:
         """
         with self._lake.attempt(f"releasing {self.name!r}"):
             identity = WriteIdentity.of(key)
+            check_arguments(ReleaseSet.release, (tables,), {})
             return move_release_set(
                 self._lake.source,
                 self.table,

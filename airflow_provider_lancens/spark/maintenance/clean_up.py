@@ -49,6 +49,7 @@ from airflow_provider_lancens.spark.maintenance.table_state import (
     state_of,
 )
 from airflow_provider_lancens.spark.observed import observed
+from airflow_provider_lancens.spark.options import plain_timedelta
 from airflow_provider_lancens.spark.results import ExpireResult, elapsed
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
 
@@ -134,7 +135,7 @@ def remove_versions(
 
 def _limits(retention: Retention, removable: Iterable[int]) -> dict[str, Any]:
     """Return the limits, as Lance takes them, of a removal of some versions."""
-    older_than = min(retention.older_than, _LONGEST_AGE)
+    older_than = plain_timedelta(min(retention.older_than, _LONGEST_AGE))
     if versions := list(removable):
         return {
             "older_than": older_than,

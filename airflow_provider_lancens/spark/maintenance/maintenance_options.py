@@ -91,7 +91,8 @@ class IndexSpec:
     """Specification of an index.
 
     Raises:
-        ValueError: there is no such type, or it takes no such option; the message names what is allowed.
+        TypeError, ValueError: there is no such type, or it takes no such option; the message names what is
+            allowed.
     """
 
     column: str
@@ -102,12 +103,17 @@ class IndexSpec:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if not self.column:
+        if not isinstance(self.column, str) or not self.column:
             raise ValueError(f"column: expected a column's name, got {self.column!r}")
-        object.__setattr__(self, "index_type", self.index_type.upper())
+        if not isinstance(self.name, str):
+            raise TypeError(f"name: expected text, got {self.name!r}")
+        if not isinstance(self.options, Mapping):
+            raise TypeError(f"options: expected a mapping, got {self.options!r}")
+        kind = self.index_type.upper() if isinstance(self.index_type, str) else self.index_type
+        if kind not in INDEX_TYPES:
+            raise ValueError(f"index_type={kind!r}; allowed: {', '.join(INDEX_TYPES)}")
+        object.__setattr__(self, "index_type", kind)
         object.__setattr__(self, "name", self.name or f"{self.column}_idx")
-        if self.index_type not in INDEX_TYPES:
-            raise ValueError(f"index_type={self.index_type!r}; allowed: {', '.join(INDEX_TYPES)}")
         self._check_options()
 
     @property

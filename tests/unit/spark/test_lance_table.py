@@ -77,7 +77,11 @@ def test_a_flag_that_is_neither_true_nor_false_is_refused_before_anything_is_don
 ) -> None:
     verb = getattr(orders, method)
     parameters = inspect.signature(verb).parameters.values()
-    required = [None for one in parameters if one.default is one.empty and one.kind is not one.KEYWORD_ONLY]
+    required = [
+        ["id"] if one.annotation == "Sequence[str]" else "1"
+        for one in parameters
+        if one.default is one.empty and one.kind is not one.KEYWORD_ONLY
+    ]
 
     with pytest.raises(InvalidInputError, match=f"^{argument}: expected True or False, got 'false'"):
         verb(*required, **{argument: "false"})

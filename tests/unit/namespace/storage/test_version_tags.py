@@ -70,7 +70,7 @@ def test_a_name_that_lance_accepts_and_cannot_list_or_store_is_refused(
     dataset: lance.LanceDataset, name: str
 ) -> None:
     for create in (create_tag, set_tag):
-        with pytest.raises(InvalidInputError, match="^tag='.*is not a valid tag name; expected up to 200"):
+        with pytest.raises(InvalidInputError, match=r"^tag='.*is not a valid tag name; expected up to 200"):
             create(dataset, files_of(dataset), name, 1)
     assert list_tags(dataset) == {}
 
