@@ -283,20 +283,32 @@ def text_options_before(
 def options_kept(
     dataset: LanceDataset, storage_options: Mapping[str, str] | None, spec: IndexSpec, present: Any
 ) -> IndexSpec:
-    """Return an index to build anew, with options of the existing one where none are given.
+    """Return an index to extend or to build anew, with options of the existing one where none are given.
 
-    These are the options that results of queries depend on: the metric, and how text is divided into words.
-    See `text_options_before` for the arguments.
+    The number of partitions isn't kept, which depends on the number of rows. See `text_options_before` for
+    the arguments.
     """
     before: dict[str, Any] = {}
-    if spec.is_vector and "metric_type" in present.details:
-        before = {"metric": metric} if (metric := metric_of(present)) in METRICS else {}
+    if spec.is_vector:
+        before = _vector_options(present)
     elif same_type(present.index_type, spec.index_type) and _is_plain_text(present):
         before = {name: present.details[name] for name in spec.allowed_options if name in present.details}
         with contextlib.suppress(*LANCE_ERRORS):  # its files may be lost
             before = _text_options(dataset, storage_options, spec, present) or before
     before = {name: value for name, value in before.items() if name in spec.allowed_options}
     return replace(spec, options={**before, **spec.options})
+
+
+def _vector_options(present: Any) -> dict[str, Any]:
+    """Return the options of a vector index that its description has."""
+    details, found = present.details, {}
+    if "metric_type" in details and (metric := metric_of(present)) in METRICS:
+        found["metric"] = metric
+    quantizer, graph = details.get("compression") or {}, details.get("hnsw") or {}
+    if quantizer.get("type") == "pq" and quantizer.get("num_bits") in QUANTIZER_BITS:
+        found |= {name: quantizer[name] for name in ("num_bits", "num_sub_vectors") if quantizer.get(name)}
+    others = {"m": graph.get("max_connections"), "ef_construction": graph.get("construction_ef")}
+    return {**found, **{name: value for name, value in others.items() if value}}
 
 
 def _is_plain_text(present: Any) -> bool:
@@ -484,10 +496,13 @@ def build_index(
                 return not_indexed(state, coverage, decision.reason)
             reason = decision.reason
         with maintained(target) as opened:
+            present = described_index(opened.dataset, spec.name)
+            if present is not None and (keeps_options or if_exists == "extend"):
+                spec = options_kept(opened.dataset, target.dataset.storage_options, spec, present)
             check_column(str(opened.target.id), spec, opened.dataset.schema)
             before = opened.version
             opened = _without_index_of_no_column(opened, spec, if_exists)
-            extension = _what_to_build(opened, spec, if_exists, segments, keeps_options=keeps_options)
+            extension = _what_to_build(opened, spec, if_exists, segments)
             if extension.fragments:
                 _build(spark, opened, spec, segments, extension)
             result = _result(opened, spec, started, created=bool(extension.fragments), reason=reason)
@@ -590,12 +605,7 @@ def _without_index_of_no_column(
 
 
 def _what_to_build(
-    opened: MaintainedTable,
-    spec: IndexSpec,
-    if_exists: IfIndexExists,
-    segments: int,
-    *,
-    keeps_options: bool,
+    opened: MaintainedTable, spec: IndexSpec, if_exists: IfIndexExists, segments: int
 ) -> Extension:
     """Return which segments to build; of no fragments to leave the index as it is."""
     present = described_index(opened.dataset, spec.name)
@@ -605,8 +615,6 @@ def _what_to_build(
             return Extension([], {})
         if if_exists == "extend" and (extension := _extension(opened, spec, present, segments)):
             return extension
-        if if_exists == "extend" or keeps_options:
-            spec = options_kept(opened.dataset, opened.target.dataset.storage_options, spec, present)
     return _whole_index(opened, spec)
 
 
