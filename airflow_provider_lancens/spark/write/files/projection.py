@@ -161,7 +161,9 @@ class Projection:
         """Return the rows of a batch that match the condition."""
         if self.condition is None:
             return batch
-        return batch.filter(self.mask(batch))
+        columns = [_without_views(column) for column in batch.columns]
+        plain = pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+        return plain.filter(self.mask(plain))
 
     def mask(self, batch: pa.RecordBatch) -> pa.BooleanArray:
         """Return which rows of a batch match the condition; all if there is none."""
@@ -215,8 +217,19 @@ def projection_of(source: FileSource, files: pa.Schema) -> Projection:
 def _comparable(column: pa.Array, arrow: pa.DataType) -> pa.Array:
     if pa.types.is_null(column.type):  # as in a file without any value of a column, which other files have
         return pa.nulls(len(column), plain_type(arrow))
-    plain, wanted = plain_array(column), plain_type(column.type)
-    return plain.cast(wanted) if wanted in (pa.string(), pa.binary()) else plain
+    return _without_views(column)
+
+
+def _without_views(column: pa.Array) -> pa.Array:
+    """Return an array without views of text or bytes: Arrow selects no rows of these."""
+    plain = plain_array(column)
+    return plain.cast(plain_type(plain.type)) if _contains_views(plain.type) else plain
+
+
+def _contains_views(arrow: pa.DataType) -> bool:
+    fields = [arrow.field(index) for index in range(arrow.num_fields)]
+    is_view = pa.types.is_string_view(arrow) or pa.types.is_binary_view(arrow)
+    return is_view or any(_contains_views(field.type) for field in fields)
 
 
 def plain_schema(columns: pa.Schema) -> pa.Schema:

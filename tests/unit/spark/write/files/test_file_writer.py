@@ -271,6 +271,29 @@ def test_views_of_lists_keep_their_values(read: Read, parquet: Callable[..., Pat
     assert read()["v"].to_pylist() == [[1, 2], None, [], [3]]
 
 
+@pytest.mark.skipif(not WRITES_VIEWS, reason="this pyarrow casts no views inside other values")
+@pytest.mark.parametrize(
+    ("text", "found"), [("n > 1", [1, 2]), ("s = 'b'", [1]), ("st.x = 'a'", [0]), ("d LIKE 'x_'", [2])]
+)
+def test_rows_with_views_are_filtered(read: Read, tmp_path: Path, text: str, found: list[int]) -> None:
+    s = pa.array(["a", "b", None], pa.string_view())
+    values = {
+        "n": pa.array([1, 2, 3]),
+        "s": s,
+        "b": pa.array([b"a", None, b"c"], pa.binary_view()),
+        "st": pa.StructArray.from_arrays([s], ["x"]),
+        "l": pa.ListArray.from_arrays([0, 1, 1, 3], s),
+        "m": pa.MapArray.from_arrays([0, 1, 1, 2], ["k", "l"], s.slice(0, 2)),
+        "d": pa.array(["x", None, "xy"]).dictionary_encode(),
+    }
+    table = pa.table(values)
+    with pa.ipc.new_file(tmp_path / "a.arrow", table.schema) as writer:
+        writer.write_table(table)
+
+    rows = table.to_pylist()
+    assert read("arrow", filter=text).to_pylist() == [rows[number] for number in found]
+
+
 # Folders
 
 
