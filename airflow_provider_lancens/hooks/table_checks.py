@@ -46,15 +46,19 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def check_tag(tag: str | int) -> str:
+def check_tag(tag: str | int, argument: str = "tag") -> str:
     """Return the tag name if it is valid; digits may have been rendered as a number.
+
+    Args:
+        tag: the name.
+        argument: what the caller calls it, for the message.
 
     Raises:
         AirflowFailException: Lance doesn't allow the name, or it isn't text.
     """
     name = str(tag) if isinstance(tag, int) and not isinstance(tag, bool) else tag
     if not isinstance(name, str) or name == "None" or not is_tag_name(name):
-        raise AirflowFailException(f"tag={tag!r}: is not a valid tag name; allowed: {ALLOWED_TAG}")
+        raise AirflowFailException(f"{argument}={tag!r}: is not a valid tag name; allowed: {ALLOWED_TAG}")
     return name
 
 

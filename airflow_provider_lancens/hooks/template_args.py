@@ -45,16 +45,23 @@ def parse_namespace(text: str) -> NamespaceId:
     Raises:
         AirflowFailException: it is invalid; the message names the argument.
     """
-    return _parse_identifier("namespace", text, NamespaceId.written, "database")
+    namespace = _parse_identifier("namespace", text, NamespaceId.written, "database")
+    if namespace.is_root:
+        raise AirflowFailException(f"namespace={text!r}: is not a namespace; write it as database")
+    return namespace
 
 
-def parse_table(text: str) -> TableId:
+def parse_table(text: str, argument: str = "table") -> TableId:
     """Parse a table's identifier, as a person writes it: see `TableId.written`.
+
+    Args:
+        text: the identifier.
+        argument: what the caller calls it, for the message.
 
     Raises:
         AirflowFailException: it is invalid; the message names the argument.
     """
-    return _parse_identifier("table", text, TableId.written, "database$table")
+    return _parse_identifier(argument, text, TableId.written, "database$table")
 
 
 def parse_result_table(text: str) -> TableId:
@@ -110,6 +117,17 @@ def parse_text(value: Any) -> str | None:
     """Parse text, or a number that native rendering made of it; None if it is empty."""
     text = "" if value is None else str(value).strip()
     return None if text in _NOTHING else text
+
+
+def parse_condition(argument: str, value: Any) -> str | None:
+    """Parse a condition; None if it is empty.
+
+    Raises:
+        AirflowFailException: it isn't text, such as True, which would be the condition that all rows match.
+    """
+    if value is not None and not isinstance(value, str):
+        raise AirflowFailException(f"{argument}={value!r}: is {_type(value)}; allowed: a condition as text")
+    return parse_text(value)
 
 
 def parse_number(value: Any) -> Any:
@@ -196,6 +214,17 @@ def check_mapping(argument: str, value: Any) -> dict[str, Any]:
     return dict(value)
 
 
+def check_column_name(argument: str, value: Any) -> Any:
+    """Return the value if it is text, a template or None.
+
+    Raises:
+        TypeError: it is anything else. Raised while a DAG is parsed, so that it shows as an import error.
+    """
+    if not (value is None or isinstance(value, str) or is_template(value)):
+        raise TypeError(f"{argument}: is {_type(value)}; allowed: the name of a column")
+    return value
+
+
 def check_choice(argument: str, value: _Choice, allowed: tuple[str, ...]) -> _Choice:
     """Return the value if it is one of the allowed ones.
 
@@ -247,7 +276,7 @@ class CheckedTemplateArgs(BaseOperator):
                     setattr(self, name, self.render_template(value, context, jinja_env, seen_oids))
             elif name in self.checked_by_key and isinstance(value, Mapping):
                 given[name] = [key for key, one in value.items() if is_template(one)]
-            if isinstance(value, str) and type(getattr(self, name)) in (int, float):
+            if isinstance(value, str) and type(getattr(self, name)) in (int, float, bool):
                 setattr(self, name, _unless_text(value, context, jinja_env, getattr(self, name)))
         if parent is self:
             self._given = given
@@ -331,9 +360,9 @@ def _type(value: Any) -> str:
 
 
 def _unless_text(template: str, context: Mapping[str, Any], jinja_env: Any, number: Any) -> Any:
-    """Return a natively rendered number, or the text that native rendering made it of.
+    """Return a natively rendered number or boolean, or the text that native rendering made it of.
 
-    Tag ``2026_11_01`` would be 20261101, and tag ``1_0`` version 10.
+    Tag ``2026_11_01`` would be 20261101, tag ``1_0`` version 10, and tag ``True`` no text.
     """
     parsed = jinja_env.from_string(template)
     nodes = list(parsed.root_render_func(parsed.new_context(dict(context))))

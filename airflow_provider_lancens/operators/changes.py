@@ -59,7 +59,7 @@ class LanceFindChangesOperator(LanceOperator):
         """
         from airflow_provider_lancens.hooks.table_checks import check_tag
 
-        table, name = parse_table(self.table), check_tag(self.bookmark)
+        table, name = parse_table(self.table), check_tag(self.bookmark, "bookmark")
         with self.opened(context) as lake:
             unread = lake.table(table).find_changes(name, if_unavailable=self.if_unavailable)
         found, previous, newest = unread.bookmark, unread.previous_version, unread.version

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_lancens.hooks.template_args import parse_list, parse_table, parse_text
+from airflow_provider_lancens.hooks.template_args import parse_condition, parse_list, parse_table, parse_text
 from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink
 from airflow_provider_lancens.operators._spark.spark_operator import LanceSparkOperator
 from airflow_provider_lancens.spark.options import DEFAULT_BATCH_ROWS, check_sizes
@@ -116,7 +116,7 @@ class LanceComputeColumnOperator(LanceSparkOperator):
                 columns,
                 dtype=parse_text(self.dtype),
                 setup=self.setup,
-                where=parse_text(self.where),
+                where=parse_condition("where", self.where),
                 batch_rows=self.batch_rows,
                 commit_every=self.commit_every,
                 max_tasks=self.max_tasks,

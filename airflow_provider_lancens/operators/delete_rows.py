@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_lancens.hooks.template_args import check_choice, check_flag, parse_table, parse_text
+from airflow_provider_lancens.hooks.template_args import (
+    check_choice,
+    check_flag,
+    parse_condition,
+    parse_table,
+)
 from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink
 from airflow_provider_lancens.operators._spark.idempotency import identity_in
 from airflow_provider_lancens.operators.lance_operator import LanceOperator
@@ -77,7 +82,7 @@ class LanceDeleteOperator(LanceOperator):
         from airflow_provider_lancens.lineage.task_lineage import TableWrite
         from airflow_provider_lancens.operators._spark.result_log import log_result, written_again
 
-        table, where = parse_table(self.table), parse_text(self.where) or ""
+        table, where = parse_table(self.table), parse_condition("where", self.where) or ""
         with self.opened(context) as lake:
             identity = identity_in(lake, table, self.key, self.on_existing_key, context)
             self.log.info("Deleting from table %s where %s, under key %r", table, where, identity.key)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from airflow_provider_lancens.hooks.template_args import (
+    check_column_name,
     check_flag,
     check_mapping,
     is_template,
@@ -151,7 +152,7 @@ class LanceWriteOperator(LanceSparkOperator):
         self.op_kwargs = op_kwargs or {}
         self.key = key
         self.fingerprint = fingerprint
-        self.event_partitions = event_partitions
+        self.event_partitions = check_column_name("event_partitions", event_partitions)
         self._on_existing_key = on_existing_key
         self._layout = check_mapping("options", options)
 
@@ -255,6 +256,7 @@ class LanceWriteOperator(LanceSparkOperator):
     def _written(
         self, source: IngestSource, writes: CandidateWrites, context: Context
     ) -> tuple[WriteResult, Reading, Mapping[str, DerivedColumn]]:
+        from airflow_provider_lancens.operators._spark.partitions import check_written_column
         from airflow_provider_lancens.spark.write.write_rows import write_rows
 
         deployment = self.spark_deployment()
@@ -266,6 +268,7 @@ class LanceWriteOperator(LanceSparkOperator):
             return result, writes.inputs_of_result(result), {}
         with self.spark(deployment) as spark:
             rows, reading = source.rows(spark, self.hook, self.rendered_change())
+            check_written_column(writes.target, rows, self.event_partitions)
             result = write_rows(rows, writes.of(reading))
             return result, reading, source.derived_columns(rows)
 

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_lancens.hooks.template_args import check_choice, check_flag, check_mapping, parse_table
+from airflow_provider_lancens.hooks.template_args import (
+    check_choice,
+    check_flag,
+    check_mapping,
+    is_template,
+    parse_table,
+)
 from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink
 from airflow_provider_lancens.operators._spark.maintenance_args import (
     check_thresholds,
@@ -164,7 +170,8 @@ class LanceCreateIndexOperator(LanceSparkOperator):
                 f"max_unindexed_share: requires if_exists='extend' or 'replace', got {if_exists!r}"
             )
         self.options = check_mapping("options", options)
-        IndexSpec(column, index_type, options=self.options)  # a wrong one shows where the DAG is parsed
+        known = "rendered later" if is_template(column) else column
+        IndexSpec(known, index_type, options=self.options)  # a wrong one shows where the DAG is parsed
         self.table = table
         self.column = column
         self.index_type = index_type

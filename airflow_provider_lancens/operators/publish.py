@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_lancens.hooks.template_args import check_choice
+from airflow_provider_lancens.hooks.template_args import check_choice, check_column_name
 from airflow_provider_lancens.identifiers import staged_name
 from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink
 from airflow_provider_lancens.operators.lance_operator import (
@@ -51,7 +51,7 @@ class LancePublishOperator(LanceOperator):
     def __init__(self, *, staged: Any, event_partitions: str | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.staged = staged
-        self.event_partitions = event_partitions
+        self.event_partitions = check_column_name("event_partitions", event_partitions)
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Publish the version, or return the commit by which an earlier run did.

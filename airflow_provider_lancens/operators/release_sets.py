@@ -9,6 +9,7 @@ from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.hooks.template_args import check_flag, parse_table, parse_version
 from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink
 from airflow_provider_lancens.operators.lance_operator import LanceOperator
+from airflow_provider_lancens.spark.options import check_positive
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -69,6 +70,7 @@ class LanceReleaseOperator(LanceOperator):
         self.tables = tables
         self.expected_version = expected_version
         self.allow_older = check_flag("allow_older", allow_older)
+        check_positive("keep_releases", keep_releases)
         self.keep_releases = keep_releases
         self.key = key
 
@@ -83,7 +85,7 @@ class LanceReleaseOperator(LanceOperator):
         """
         from airflow_provider_lancens.operators._spark.idempotency import identity_in
 
-        release_set, tables = parse_table(self.release_set), _versions(self.tables)
+        release_set, tables = parse_table(self.release_set, "release_set"), _versions(self.tables)
         with self.opened(context) as lake:
             result = lake.release_set(release_set).release(
                 tables,
@@ -130,7 +132,7 @@ class LanceFindReleaseOperator(LanceOperator):
             pinned = PinnedTable.parse("release_set", self.release_set, may_be_staged=False)
             table, wanted = pinned.table, pinned.version
         else:
-            table = parse_table(self.release_set)
+            table = parse_table(self.release_set, "release_set")
         with self.opened(context) as lake:
             version = lake.table(table).at().version if wanted is None else wanted
             released = lake.release_set(table).tables(version)

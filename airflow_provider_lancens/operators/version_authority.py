@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.hooks.template_args import (
     AUTHORITIES,
     check_choice,
@@ -51,6 +52,10 @@ class LanceConvertTableOperator(LanceOperator):
             LanceRetryableError: concurrent writers won every attempt, or the metastore is unavailable.
         """
         table, authority = parse_table(self.table), self.version_authority
+        if authority not in AUTHORITIES:
+            raise AirflowFailException(
+                f"version_authority={self.version_authority!r}; allowed: {', '.join(AUTHORITIES)}"
+            )
         with self.opened(context) as lake:
             converted = lake.table(table).set_version_authority(authority)  # type: ignore[arg-type]  # checked there
         self.log.info(

@@ -728,7 +728,7 @@ class Table:
             if after_version == 0 and not isinstance(after_version, bool):
                 previous = 0
             elif after_version is not None:
-                previous = self._number_of(target, after_version)
+                previous = self._number_of(target, after_version, "after_version")
                 target.check_version(previous)
         return Changes(Table(self.lake, self._table, version), previous or 0, None, None, if_unavailable)
 
@@ -1479,7 +1479,9 @@ class Table:
 
         return None if text is None else parse_filter(target, dataset, text).lance_sql
 
-    def _number_of(self, target: ResolvedTable, version: VersionLike | None) -> int:
+    def _number_of(
+        self, target: ResolvedTable, version: VersionLike | None, argument: str = "version"
+    ) -> int:
         """Return the number that an argument means, by default of the version that the table is opened at.
 
         Whether there is a version of a number that was given isn't looked up.
@@ -1491,7 +1493,7 @@ class Table:
 
         if version is None and self._at is not None:
             return self._at
-        number = WantedVersion.of(version).find(target)
+        number = WantedVersion.of(version, argument).find(target)
         if number is None:
             number = target.latest_version()
         if number is None:

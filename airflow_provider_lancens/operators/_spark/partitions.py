@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.hooks.template_args import parse_text
 
 if TYPE_CHECKING:
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
 
     from airflow_provider_lancens.identifiers import TableId
     from airflow_provider_lancens.spark.results import WriteResult
+    from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
+    from airflow_provider_lancens.spark.write.row_sources import Columns
 
 _log = logging.getLogger(__name__)
 
@@ -30,7 +33,34 @@ def check_partition_column(
 
     if column := parse_text(event_partitions):
         with resolved_table(namespace, table) as target:
-            projected_columns(target, open_version(target, version).schema, [column])
+            schema = open_version(target, version).schema
+            projected_columns(target, schema, [column], "event_partitions")
+
+
+def check_written_column(target: ResolvedTable, rows: Columns, event_partitions: str | None) -> None:
+    """Check that rows or their table have the column, before they are written.
+
+    Args:
+        target: the table.
+        rows: the rows.
+        event_partitions: the column, or an empty value: None, ``"None"`` or ``""``.
+
+    Raises:
+        TableColumnNotFoundError: (12) neither has it.
+    """
+    if (column := parse_text(event_partitions)) is None:
+        return
+    latest = target.open_latest()
+    table = None if latest is None else latest.schema
+    names = () if table is None else table.names
+    if column in names:
+        return
+    present = sorted({*names, *rows.schema(target.dataset.storage_options, table=table).names})
+    if column not in present:
+        raise spec_errors.TableColumnNotFoundError(
+            f"table {target.id}: event_partitions: expected one of {present}, got {column!r}; nothing was "
+            "written"
+        )
 
 
 def changed_partitions(

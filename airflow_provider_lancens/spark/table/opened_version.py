@@ -59,8 +59,16 @@ def parse_filter(
     return condition
 
 
-def projected_columns(target: ResolvedTable, schema: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:
+def projected_columns(
+    target: ResolvedTable, schema: pa.Schema, columns: Sequence[str] | None, argument: str = "columns"
+) -> pa.Schema:
     """Return the columns with these names, or all.
+
+    Args:
+        target: the table.
+        schema: its columns.
+        columns: the names; None is all.
+        argument: what the caller calls them, for messages.
 
     Raises:
         TableColumnNotFoundError: (12) there is no such column, or the list is empty.
@@ -70,13 +78,13 @@ def projected_columns(target: ResolvedTable, schema: pa.Schema, columns: Sequenc
         return schema
     if isinstance(columns, str) or len(set(columns)) < len(columns):
         raise spec_errors.InvalidInputError(
-            f"table {target.id}: columns: expected a list of names, each once, got {columns!r}"
+            f"table {target.id}: {argument}: expected a list of names, each once, got {columns!r}"
         )
     present = frozenset(schema.names)
     missing = [name for name in columns if name not in present]
     if missing or not columns:
         raise spec_errors.TableColumnNotFoundError(
-            f"table {target.id}: columns: expected names among {schema.names}, "
+            f"table {target.id}: {argument}: expected names among {schema.names}, "
             f"got {missing or 'an empty list'}"
         )
     return pa.schema([schema.field(name) for name in columns])

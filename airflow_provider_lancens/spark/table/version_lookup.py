@@ -90,6 +90,7 @@ class WantedVersion:
         if value is None:
             return cls()
         if isinstance(value, datetime):
+            _check_time(argument, value)
             return cls(as_of=value)
         if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
             return cls(version=value)
@@ -106,9 +107,11 @@ class WantedVersion:
         if ":" not in text:  # the name of no tag contains one
             return cls(tag=text)
         try:
-            return cls(as_of=datetime.fromisoformat(text))
+            time = datetime.fromisoformat(text)
         except ValueError as error:
             raise spec_errors.InvalidInputError(_unknown_version(argument, text)) from error
+        _check_time(argument, time)
+        return cls(as_of=time)
 
     def __post_init__(self) -> None:
         given = {name: value for name, value in self._fields().items() if value is not None}
@@ -117,7 +120,7 @@ class WantedVersion:
                 f"version, as_of, tag: expected at most one of them, got {given}"
             )
         if self.as_of is not None:
-            _check_time(self.as_of)
+            _check_time("version", self.as_of)
 
     @property
     def is_given(self) -> bool:
@@ -150,12 +153,12 @@ class WantedVersion:
         return {"version": self.version, "as_of": self.as_of, "tag": self.tag}
 
 
-def _check_time(as_of: datetime) -> None:
+def _check_time(argument: str, as_of: datetime) -> None:
     if not isinstance(as_of, datetime) or as_of.tzinfo is None:
-        raise spec_errors.InvalidInputError(f"as_of: expected a time with a time zone, got {as_of!r}")
+        raise spec_errors.InvalidInputError(f"{argument}: expected a time with a time zone, got {as_of!r}")
     if as_of > datetime.now(UTC):
         raise spec_errors.InvalidInputError(
-            f"as_of: expected a time in the past, got {as_of.isoformat()}: later commits "
+            f"{argument}: expected a time in the past, got {as_of.isoformat()}: later commits "
             "would change what it means"
         )
 
@@ -212,7 +215,7 @@ def _at_time(target: ResolvedTable, as_of: datetime) -> int:
     first, stored_at = times[0] if times else (newest, datetime.now(UTC))
     raise spec_errors.TableVersionNotFoundError(
         f"table {target.id}: its oldest version, {first}, was committed at {stored_at.isoformat()}, after "
-        f"as_of={as_of.isoformat()}; older ones were cleaned up, or there were none"
+        f"{as_of.isoformat()}; older ones were cleaned up, or there were none"
     )
 
 
@@ -227,6 +230,6 @@ def _check_followed(target: ResolvedTable, version: int, kept: Iterable[int], as
     following = min((one for one in kept if one > version), default=version + 1)
     if following > version + 1:
         raise spec_errors.TableVersionNotFoundError(
-            f"table {target.id}: of its versions around as_of={as_of.isoformat()}, {version} and {following} "
+            f"table {target.id}: of its versions around {as_of.isoformat()}, {version} and {following} "
             "are kept, and those between them were cleaned up, one of which may have been the newest then"
         )

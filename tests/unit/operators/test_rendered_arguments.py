@@ -8,6 +8,7 @@ from airflow.sdk import DAG, BaseOperator
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.operators.alter_table import LanceAlterTableOperator
+from airflow_provider_lancens.operators.changes import LanceFindChangesOperator
 from airflow_provider_lancens.operators.computed_column import LanceComputeColumnOperator
 from airflow_provider_lancens.operators.delete_rows import LanceDeleteOperator
 from airflow_provider_lancens.operators.ingest import LanceAppendOperator
@@ -19,8 +20,13 @@ from airflow_provider_lancens.operators.namespaces import (
     LanceCreateNamespaceOperator,
     LanceDropNamespaceOperator,
 )
+from airflow_provider_lancens.operators.release_sets import (
+    LanceFindReleaseOperator,
+    LanceReleaseOperator,
+)
 from airflow_provider_lancens.operators.restore_table import LanceRestoreOperator
 from airflow_provider_lancens.operators.tables import LanceDeclareTableOperator, LanceRegisterTableOperator
+from airflow_provider_lancens.operators.version_authority import LanceConvertTableOperator
 from airflow_provider_lancens.sensors.table_version_sensor import LanceTableVersionSensor
 
 Rendered = Callable[..., BaseOperator]
@@ -32,6 +38,9 @@ VALUES: dict[str, Any] = {
     "number": 2013,
     "odd": {1: "a"},
     "none": None,
+    "blank": "a b",
+    "flag": True,
+    "all": "True",
 }
 
 
@@ -54,6 +63,10 @@ OPERATORS: dict[str, tuple[type[BaseOperator], dict[str, Any]]] = {
     ),
     "delete": (LanceDeleteOperator, {"table": "db$t", "where": "n = 1"}),
     "alter": (LanceAlterTableOperator, {"table": "db$t", "add": {"x": "int"}}),
+    "convert": (LanceConvertTableOperator, {"table": "db$t", "version_authority": "storage"}),
+    "find changes": (LanceFindChangesOperator, {"table": "db$t", "bookmark": "b"}),
+    "release": (LanceReleaseOperator, {"release_set": "db$r", "tables": {"db$t": 1}}),
+    "find release": (LanceFindReleaseOperator, {"release_set": "db$r"}),
     "wait": (LanceTableVersionSensor, {"after_version": 1}),
 }
 MAPPINGS = [
@@ -146,6 +159,43 @@ def test_a_sensor_on_an_invalid_table_or_list_fails_without_retry(
 ) -> None:
     with pytest.raises(AirflowFailException, match=message):
         rendered("wait", "table", value, native=native).poke({})  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("operator", "argument", "value", "message"),
+    [
+        ("convert", "version_authority", "text", "^version_authority='hush'; allowed: storage, catalog$"),
+        ("find changes", "bookmark", "blank", "^bookmark='a b': is not a valid tag name"),
+        ("release", "release_set", "number", "^release_set=2013"),
+        ("find release", "release_set", "number", "^release_set=2013: 2013 is not a string"),
+        ("create", "namespace", "list", "^namespace=.* is not a string"),
+        ("delete", "where", "flag", "^where=True: is of type bool; allowed: a condition as text"),
+        ("compute", "where", "flag", "^where=True: is of type bool; allowed: a condition as text"),
+    ],
+)
+def test_an_invalid_value_is_refused_by_the_name_of_the_operators_argument(
+    rendered: Rendered, operator: str, argument: str, value: str, message: str
+) -> None:
+    with pytest.raises(AirflowFailException, match=message):
+        execute(rendered(operator, argument, value, native=True))
+
+
+@pytest.mark.parametrize("operator", ["create", "drop"])
+@pytest.mark.parametrize("namespace", [None, ""])
+def test_the_root_is_no_namespace_to_create_or_drop(
+    connect: Callable[..., str], operator: str, namespace: Any
+) -> None:
+    kind, _ = OPERATORS[operator]
+    task = kind(task_id="task", lance_conn_id=connect(host="metastore.invalid"), namespace=namespace)
+
+    with pytest.raises(AirflowFailException, match=f"^namespace={namespace!r}: is not a namespace"):
+        execute(task)
+
+
+def test_text_that_is_the_name_of_a_boolean_stays_a_condition(rendered: Rendered) -> None:
+    task: Any = rendered("delete", "where", "all", native=True)
+
+    assert task.where == "True"
 
 
 @pytest.mark.parametrize("operator", ["ingest", "compact", "index"])

@@ -86,6 +86,12 @@ def test_an_asset_event_has_the_days_as_partition_keys(hive: Maintained, connect
         assert event.partition_keys == {"2026-11-01", "2026-11-02"}
     with pytest.raises(AirflowFailException, match="month"):
         event_of(event_partitions="month")
+    version = table.newest.version
+    with pytest.raises(
+        AirflowFailException, match=r"event_partitions: expected one of .*'month'; nothing was"
+    ):
+        event_of(event_partitions="month", key="another")
+    assert table.newest.version == version
 
     given_rows.clear()
     removal = {"where": "day = '2026-11-01'", "key": "removed"}
