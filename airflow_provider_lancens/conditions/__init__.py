@@ -4,7 +4,7 @@ A condition is parsed on the driver, and rendered for Lance, Arrow and Spark fro
 parsers never get text that they would accept, ignore or interpret differently.
 """
 
-from airflow_provider_lancens.conditions.condition import Condition, all_of, is_null, parse_condition
+from airflow_provider_lancens.conditions.condition import Condition, is_null, parse_condition
 from airflow_provider_lancens.conditions.expressions import parse_expression
 
-__all__ = ["Condition", "all_of", "is_null", "parse_condition", "parse_expression"]
+__all__ = ["Condition", "is_null", "parse_condition", "parse_expression"]

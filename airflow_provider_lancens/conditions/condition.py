@@ -124,12 +124,6 @@ def is_null(column: str, schema: pa.Schema) -> Condition:
     )
 
 
-def all_of(conditions: Sequence[Condition]) -> Condition:
-    """Join conditions by AND."""
-    text = " AND ".join(f"({condition.text})" for condition in conditions)
-    return Condition(text, joined("AND", [condition.tree for condition in conditions]))
-
-
 def _depth(node: Node) -> int:
     parts: Iterable[Node] = getattr(node, "parts", ())
     return 1 + max(map(_depth, parts), default=0)

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import dataclasses
 import logging
-import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from pyspark.sql.datasource import (
     DataSourceArrowWriter,
     DataSourceReader,
-    Filter,
     InputPartition,
     WriterCommitMessage,
 )
 
 from airflow_provider_lancens import spec_errors
-from airflow_provider_lancens.conditions import all_of
 from airflow_provider_lancens.spark.commit.write_lease import WriteLease, acquire_lease
-from airflow_provider_lancens.spark.datasource.source_options import condition_of
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
 from airflow_provider_lancens.spark.write.row_sources import FrameColumns
 from airflow_provider_lancens.spark.write.schema_evolution import with_merged_columns
@@ -37,11 +32,12 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-_PUSHDOWN = "pyspark.sql.worker.data_source_pushdown_filters"
-
-
 class LanceReader(DataSourceReader):
-    """Reads a task's groups."""
+    """Reads a task's groups.
+
+    It takes no filters of Spark, which keeps those of a query: later queries of the same DataFrame would read
+    only these rows, if they push down no filters themselves, and so would the other scans of one query.
+    """
 
     def __init__(self, task: ReadTask) -> None:
         """Take the task that `plan_read` returned."""
@@ -54,30 +50,6 @@ class LanceReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a partition, on an executor."""
         return iter(()) if partition.value is None else self.task.read(partition.value)
-
-
-class FilteringReader(LanceReader):
-    """Also pushes Spark's filters down to Lance."""
-
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        """Take the filters that mean the same to Lance; yields the others."""
-        held = self.task.dataset.open(self.task.version).schema
-        conditions = {index: condition_of(one, held) for index, one in enumerate(filters)}
-        if taken := [condition for condition in conditions.values() if condition is not None]:
-            own = [] if self.task.filter is None else [f"({self.task.filter})"]
-            together = " AND ".join([*own, all_of(taken).lance_sql])
-            self.task = dataclasses.replace(self.task, filter=together)
-        return [filters[index] for index, condition in conditions.items() if condition is None]
-
-
-def reader_class() -> type[LanceReader]:
-    """Return the reader class that this process can use.
-
-    Spark fails every read by a reader that takes filters, unless its configuration
-    ``spark.sql.python.filterPushdown.enabled`` is set, which a data source cannot read; but then it
-    plans reads in a process of another module.
-    """
-    return FilteringReader if _PUSHDOWN in sys.modules else LanceReader
 
 
 @dataclass(frozen=True)

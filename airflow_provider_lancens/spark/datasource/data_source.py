@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from pyspark.sql.datasource import DataSource
 
 from airflow_provider_lancens import spec_errors
-from airflow_provider_lancens.spark.datasource.batch_source import LanceReader, LanceWriter, reader_class
+from airflow_provider_lancens.spark.datasource.batch_source import LanceReader, LanceWriter
 from airflow_provider_lancens.spark.datasource.source_options import (
     ReadConfig,
     StreamReadConfig,
@@ -86,7 +86,7 @@ class LanceDataSource(DataSource):
                 "schema: a Lance table has its own, which spark.read.schema(...) and CREATE TABLE "
                 "cannot set; select columns with the option 'columns'"
             )
-        return reader_class()(self._task)
+        return LanceReader(self._task)
 
     def writer(self, schema: StructType, overwrite: bool) -> LanceWriter:
         """Plan a write, or refuse it before anything is written.

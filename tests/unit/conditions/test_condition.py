@@ -11,8 +11,6 @@ import pytest
 from lance_namespace.errors import InvalidInputError
 
 from airflow_provider_lancens.conditions import (
-    all_of,
-    is_null,
     parse_condition,
     parse_expression,
 )
@@ -125,12 +123,6 @@ def test_only_true_is_known_to_match_all_rows() -> None:
     texts = ["TRUE", " (true) ", "NOT FALSE", "FALSE", "n IS NOT NULL", "TRUE OR n = 1"]
 
     assert [parse_condition(text, ROWS.schema).matches_all for text in texts] == [True] * 3 + [False] * 3
-
-
-def test_conditions_are_joined() -> None:
-    one, other = parse_condition("n = 1 OR n = 2", ROWS.schema), is_null("n", ROWS.schema)
-
-    assert all_of([one, other]).lance_sql == "((`n` = 1 OR `n` = 2) AND `n` IS NULL)"
 
 
 @pytest.mark.parametrize(
