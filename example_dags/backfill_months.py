@@ -31,6 +31,7 @@ with DAG(
     dag_id="lance_backfill_months",
     schedule="@monthly",
     start_date=datetime(2023, 1, 1, tzinfo=UTC),
+    end_date=datetime(2025, 12, 1, tzinfo=UTC),  # the last month: no run replaces what daily loads write
     catchup=False,
     max_active_runs=4,
     default_args={"retries": 2, "retry_delay": timedelta(seconds=30)},

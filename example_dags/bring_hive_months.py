@@ -35,6 +35,7 @@ with DAG(
     dag_id="lance_bring_hive_months",
     schedule="@monthly",
     start_date=datetime(2023, 1, 1, tzinfo=UTC),
+    end_date=datetime(2025, 12, 1, tzinfo=UTC),  # the last month that is copied
     catchup=False,
     max_active_runs=2,
     default_args={"retries": 2},

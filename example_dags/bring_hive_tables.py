@@ -64,4 +64,6 @@ with DAG(
         **LAKE,
     )
     # [END howto_bring_hive_operator]
-    create >> declare >> [bring_orders, bring_day("{{ (dag_run.logical_date or dag_run.run_after) | ds }}")]
+    # The run of a midnight brings the day that has ended.
+    day = "{{ ((dag_run.logical_date or dag_run.run_after) - macros.timedelta(days=1)) | ds }}"
+    create >> declare >> [bring_orders, bring_day(day)]

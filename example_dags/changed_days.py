@@ -17,8 +17,14 @@ from airflow_provider_lancens.assets import lance_table
 from airflow_provider_lancens.operators import (
     LanceCreateNamespaceOperator,
     LanceDeclareTableOperator,
+    LanceOverwriteOperator,
     LanceUpsertOperator,
 )
+
+try:
+    from airflow.sdk.exceptions import AirflowSkipException
+except ImportError:  # Airflow 3.1
+    from airflow.exceptions import AirflowSkipException
 
 CONNECTION = os.environ.get("LANCE_EXAMPLE_CONNECTION", "lake")
 SALES, TOTALS = "market$sales", "market$totals"
@@ -73,18 +79,23 @@ def on_each_day(asset: Asset) -> Any:
 
 @task(multiple_outputs=True)
 def changed(dag_run: Any, triggering_asset_events: Any) -> dict[str, Any]:
-    """Return the days to compute, and the newest version of the table that this run knows of."""
+    """Return the days to compute, a condition on them, and the newest version that this run knows of."""
     events = [event.extra for event in triggering_asset_events[written]]
     key = getattr(dag_run, "partition_key", None)
     days = {day for event in events for day in event["partitions"]} if key is None else {key}
+    if not days:  # a task that had nothing to write
+        raise AirflowSkipException("no day has changed")
     newest = max(events, key=lambda event: event["version"])
-    return {"days": sorted(days), "sales": {"table": newest["table"], "version": newest["version"]}}
+    return {
+        "days": sorted(days),
+        "where": f"day IN ({', '.join(map(literal, sorted(days)))})",
+        "sales": {"table": newest["table"], "version": newest["version"]},
+    }
 
 
-def totals(spark: Any, sales: Any, days: list[str]) -> Any:  # noqa: ARG001 an argument of every source
-    """Return the totals of these days."""
-    wanted = ", ".join(map(literal, days))
-    return sales.read(filter=f"day IN ({wanted})").groupBy("day").sum("amount").toDF("day", "amount")
+def totals(spark: Any, sales: Any, where: str) -> Any:  # noqa: ARG001 an argument of every source
+    """Return the totals of these days; a day without rows has none, and the overwrite removes its old one."""
+    return sales.read(filter=where).groupBy("day").sum("amount").toDF("day", "amount")
 
 
 with DAG(
@@ -97,13 +108,13 @@ with DAG(
     doc_md=__doc__,
 ):
     found = changed()
-    LanceUpsertOperator(
+    LanceOverwriteOperator(
         task_id="compute",
         table=TOTALS,
         source=totals,
         inputs={"sales": found["sales"]},
-        op_kwargs={"days": found["days"]},
-        on=["day"],
+        op_kwargs={"where": found["where"]},
+        where=found["where"],
         spark_conf=SPARK,
         **given,
     )

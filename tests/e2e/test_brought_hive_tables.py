@@ -74,7 +74,7 @@ def test_a_table_and_a_day_of_a_partitioned_table_come_to_lance(
     sales.create("orders", orders)
     sales.create("events", pa.table({"id": pa.array([1, 2, 3], pa.int64()), "day": days}), "orc", ["day"])
 
-    with dag_runs([str(EXAMPLES / "bring_hive_tables.py"), logical_date("2026-01-02")], environment) as run:
+    with dag_runs([str(EXAMPLES / "bring_hive_tables.py"), logical_date("2026-01-03")], environment) as run:
         tasks = run.result()
 
     assert {task["state"] for task in tasks.values()} == {"success"}, run.log

@@ -14,7 +14,7 @@ from tests.e2e.dag_run import TREE, dag_runs
 from tests.e2e.outcomes import outcomes_in, xcom
 
 EXAMPLES = TREE / "example_dags"
-DAY = json.dumps({"logical_date": "2026-11-01T00:00:00+00:00"})
+DAY, MONTH = (json.dumps({"logical_date": f"{year}-11-01T00:00:00+00:00"}) for year in (2026, 2025))
 
 pytestmark = pytest.mark.thorough
 
@@ -28,15 +28,15 @@ def rows(namespace: Hive2Namespace, table: str, where: str | None = None) -> int
 def test_a_day_and_mapped_items_are_loaded_again(
     airflow_home: dict[str, str], metastore: MetastoreServer, tmp_path: Path
 ) -> None:
-    names = ["reload_a_day", "mapped_regions", "backfill_months"] * 2
-    runs = [argument for name in names for argument in (str(EXAMPLES / f"{name}.py"), DAY)]
+    dates = [("reload_a_day", DAY), ("mapped_regions", DAY), ("backfill_months", MONTH)] * 2
+    runs = [argument for name, date in dates for argument in (str(EXAMPLES / f"{name}.py"), date)]
     settings = {"AIRFLOW__CORE__DAGS_FOLDER": str(EXAMPLES), "PYTHONPATH": f"{EXAMPLES}{os.pathsep}{TREE}"}
     with closing(Hive2Namespace(uri=metastore.uri, root=str(tmp_path))) as namespace:
         with dag_runs(["--session", "local[2]", *runs], {**os.environ, **airflow_home, **settings}) as run:
             run.result()
         regions = rows(namespace, "sales_by_region")
         days = rows(namespace, "sales_by_day", "day = date '2026-11-01'")
-        november = rows(namespace, "sales_by_month", "day >= date '2026-11-01' AND day < date '2026-12-01'")
+        november = rows(namespace, "sales_by_month", "day >= date '2025-11-01' AND day < date '2025-12-01'")
 
     loaded, mapped, filled, reloaded, mapped_again, filled_again = outcomes_in(run.log)
     assert xcom(reloaded, "load")["version"] == xcom(loaded, "load")["version"] + 1

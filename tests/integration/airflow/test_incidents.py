@@ -143,6 +143,7 @@ def test_a_table_that_another_client_dropped_is_registered_again(
     lost = catalog.declare_table("incidents.orders")
     lost.append(ORDERS, key="orders of 2026-11-01")
     lost.tag("audited", 1)
+    lost.dataset().create_branch("trial")  # its manifest is the newest one
     dropped = catalog.drop_namespace("incidents", cascade=True)
     assert dropped.is_done  # keeps the data, as another client's drop does
     with pytest.raises(AirflowFailException, match=r"code (1|4),"):
@@ -155,7 +156,7 @@ def test_a_table_that_another_client_dropped_is_registered_again(
     manifests = [
         one
         for one in store.get_file_info(FileSelector(folder, recursive=True))
-        if "/orders-" in one.path and "/_versions/" in one.path
+        if "/orders-" in one.path and ".lance/_versions/" in one.path
     ]
     newest = max(manifests, key=lambda one: one.mtime).path.partition("/_versions/")[0]
 
@@ -229,6 +230,32 @@ def test_a_table_is_recovered_from_a_copy_of_its_folder(
     assert recovered.append(ORDERS, key="orders of 2026-11-02").outcome == "done"
     assert recovered.find_write("orders of 2026-11-01") is not None
     assert (recovered.version, recovered.count_rows()) == (2, 6)
+
+
+@pytest.mark.parametrize("authority", ["storage", "catalog"])
+def test_a_copy_that_is_made_while_others_write_is_the_table_at_one_version(
+    lake: str, database: str, tmp_path: Path, authority: Literal["storage", "catalog"]
+) -> None:
+    catalog = LanceHook(lake).catalog()
+    catalog.create_namespace(database)
+    table = catalog.declare_table(f"{database}.orders", version_authority=authority)
+    table.append(ORDERS, key="orders of 2026-11-01")
+    table.move_bookmark("revenue", 1)
+    folder, backup = Path(table.location), tmp_path / "backup"
+    for first in ("_refs", "_versions"):
+        shutil.copytree(folder / first, backup / first)
+    table.append(ORDERS, key="orders of 2026-11-02")
+    table.move_bookmark("revenue", 2)
+    shutil.copytree(folder, backup, ignore=shutil.ignore_patterns("_refs", "_versions"), dirs_exist_ok=True)
+    catalog.drop_table(table.name)
+
+    shutil.copytree(backup, folder, dirs_exist_ok=True)
+    recovered = catalog.register_table(table.name, str(folder))
+    recovered.set_version_authority(authority)
+    assert recovered.check().verdict == "consistent"
+    assert recovered.append(ORDERS, key="orders of 2026-11-02").outcome == "done"
+    unread = recovered.find_changes("revenue")
+    assert (unread.previous_version, unread.version, recovered.count_rows()) == (1, 2, 6)
 
 
 def test_after_a_loss_of_all_records_a_person_decides_what_is_written_again(orders: Table) -> None:

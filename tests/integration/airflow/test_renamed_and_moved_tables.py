@@ -51,15 +51,18 @@ def test_a_table_is_renamed_in_hive(catalog: LanceCatalog, database: str) -> Non
     assert not lake.table_exists(f"{shop}.orders")
 
 
+@pytest.mark.parametrize("authority", ["storage", "catalog"])
 def test_a_table_is_registered_under_another_name(
-    catalog: LanceCatalog, orders: Table, database: str
+    catalog: LanceCatalog, orders: Table, database: str, authority: Literal["storage", "catalog"]
 ) -> None:
+    orders.set_version_authority(authority)
     shop, lake = database, catalog
     # [START register_under_another_name]
     location = lake.table(f"{shop}.orders").location
     lake.deregister_table(f"{shop}.orders")
-    purchases = lake.register_table(f"{shop}.purchases", location)
+    purchases = lake.register_table(f"{shop}.purchases", location, version_authority=authority)
     # [END register_under_another_name]
+    assert purchases.properties["managed_by"] == ("impl" if authority == "catalog" else "storage")
     assert is_whole(purchases)
     assert lake.list_tables(shop) == [purchases.name]
 
