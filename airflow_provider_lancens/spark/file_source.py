@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, Self, get_args
 
+from airflow_provider_lancens.spark.options import is_whole_number
+
 Format = Literal["parquet", "arrow", "csv", "json"]
 FORMATS: tuple[str, ...] = get_args(Format)
 
@@ -51,13 +53,16 @@ class FileSource:
         paths = tuple(self.paths) if _is_list(self.paths) else (self.paths,)
         object.__setattr__(self, "paths", paths)
         self._check_kinds()
+        self._check_values()
         if self.format not in FORMATS:
             raise ValueError(f"format: expected one of {', '.join(FORMATS)}, got {self.format!r}")
         if not self.paths or not all(isinstance(path, str) and path.strip() for path in self.paths):
             raise ValueError(f"paths: expected at least one path, and no blank path, got {self.paths!r}")
-        if self.columns is not None and not (_is_list(self.columns) and self.columns):
+        if self.columns is not None and not (
+            _is_list(self.columns) and self.columns and all(map(_is_text, self.columns))
+        ):
             raise ValueError(f"columns: expected a list of names, or None for all, got {self.columns!r}")
-        if self.tasks is not None and (not isinstance(self.tasks, int) or self.tasks < 1):
+        if self.tasks is not None and (not is_whole_number(self.tasks, at_least=1)):
             raise ValueError(f"tasks: expected a whole number of at least 1, got {self.tasks!r}")
         self._check_text()
 
@@ -74,6 +79,18 @@ class FileSource:
                 "partitions: expected True, False, or a mapping of types by columns' names, got "
                 f"{self.partitions!r}"
             )
+
+    def _check_values(self) -> None:
+        for name in ("renames", "casts", "schema", "partitions"):
+            value = getattr(self, name)
+            for column, text in value.items() if isinstance(value, Mapping) else ():
+                if not isinstance(column, str) or not _is_text(text):
+                    raise ValueError(f"{name}: expected text by columns' names, got {column!r}: {text!r}")
+        if self.filter is not None and not _is_text(self.filter):
+            raise ValueError(f"filter: expected a condition, or None, got {self.filter!r}")
+        if self.storage_options is not None and not isinstance(self.storage_options, Mapping):
+            kind = type(self.storage_options).__name__  # its value may be a secret
+            raise ValueError(f"storage_options: expected a mapping, got a value of type {kind}")
 
     def _check_text(self) -> None:
         if self.schema is not None and self.format not in ("csv", "json"):
@@ -110,9 +127,14 @@ class FileSource:
             ValueError: a key isn't.
         """
         names = [each.name for each in fields(cls)]
-        unknown = sorted(set(value) - set(names))
+        unknown = [str(name) for name in value if name not in names]
         if unknown:
-            raise ValueError(f"{', '.join(unknown)}: unknown; allowed: {', '.join(names)}")
+            raise ValueError(f"{', '.join(sorted(unknown))}: unknown; allowed: {', '.join(names)}")
+
+
+def _is_text(value: object) -> bool:
+    """Whether a value is text, or the output of another task, which is known when the source is rendered."""
+    return isinstance(value, str) or hasattr(value, "resolve")
 
 
 def _is_list(value: object) -> bool:

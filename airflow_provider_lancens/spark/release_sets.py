@@ -98,7 +98,7 @@ def read_members(dataset: LanceDataset, release_set: object) -> dict[str, int]:
     rows = dataset.to_table().to_pylist()
     if any(type(row["table"]) is not str or type(row["version"]) is not int for row in rows):
         raise spec_errors.InvalidTableStateError(
-            f"table {release_set} isn't a release set: another client wrote a row whose table isn't a text, "
+            f"table {release_set} isn't a release set: another client wrote a row whose table isn't text, "
             "or whose version isn't a number"
         )
     return {row["table"]: row["version"] for row in rows}

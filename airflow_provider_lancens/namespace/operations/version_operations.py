@@ -106,7 +106,9 @@ class VersionOperations:
             InvalidTableStateError: (19) a direct writer has made another version `expected`.
         """
         if new <= expected:
-            raise spec_errors.InvalidInputError(f"new: expected a version above {expected}, got {new}")
+            raise spec_errors.InvalidInputError(
+                f"version: expected one above expected_version={expected}, got {new}"
+            )
 
         def decide(catalog_table: CatalogTable) -> ParameterChange | None:
             table_properties.check_managed(catalog_table)

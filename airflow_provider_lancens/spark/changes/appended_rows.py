@@ -120,6 +120,7 @@ def _is_append(target: ResolvedTable, version: int, transaction: Transaction | N
     if kind != "Append" and not is_maintenance(transaction):
         raise spec_errors.InvalidInputError(
             f"table {target.id}: version {version} isn't an append ({kind}), and the changes of other "
-            "operations require stable row ids: set stable_row_ids=True in the first write of a table"
+            "operations require stable row ids: declare such a table with "
+            "layout={'stable_row_ids': True}, or give the first write options={'stable_row_ids': True}"
         )
     return kind == "Append"

@@ -39,9 +39,29 @@ def test_the_repr_shows_no_secret() -> None:
         ({"format": "parquet", "paths": "/a", "schema": {"id": "int64"}}, "schema: parquet files contain"),
         ({"format": "csv", "paths": "/a", "partitions": "False"}, "partitions: expected True, False, or a"),
         ({"format": "csv", "paths": "/a", "partitions": None}, "partitions: expected True, False, or a"),
+        ({"format": "csv", "paths": "/a", "partitions": {"day": None}}, "partitions: expected text by"),
+        ({"format": "csv", "paths": "/a", "columns": ["id", None]}, "columns: expected a list of names"),
+        ({"format": "csv", "paths": "/a", "filter": True}, "filter: expected a condition, or None, got True"),
+        ({"format": "csv", "paths": "/a", "casts": {"id": 64}}, "casts: expected text by columns' names"),
+        ({"format": "csv", "paths": "/a", "renames": {1: "id"}}, "renames: expected text by columns' names"),
+        ({"format": "csv", "paths": "/a", "tasks": True}, "tasks: expected a whole number"),
+        ({"format": "csv", "paths": "/a", "storage_options": "hush"}, "storage_options: expected a mapping"),
+        ({"format": "csv", "paths": "/a", 1: "a"}, "1: unknown; allowed: format, paths"),
         ({"format": "csv", "paths": "/a", "where": "1"}, "where: unknown; allowed: format, paths"),
     ],
 )
 def test_an_invalid_field_is_named(given: dict[str, Any], complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
         FileSource.parse(given)
+
+
+def test_outputs_of_other_tasks_are_accepted_until_they_are_rendered() -> None:
+    class Output:
+        def resolve(self, context: Any) -> str:
+            raise AssertionError(context)
+
+    output: Any = Output()
+
+    source = FileSource("csv", "/a", filter=output, renames={"id": output}, columns=["id", output])
+
+    assert source.filter is output

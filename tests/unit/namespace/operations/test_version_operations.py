@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lance_namespace.errors import ConcurrentModificationError
+from lance_namespace.errors import ConcurrentModificationError, InvalidInputError
 
+from airflow_provider_lancens import LanceCatalog
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.config import Properties, StorageConfig
 from airflow_provider_lancens.namespace.error_types import PassedVersionError
@@ -35,3 +36,14 @@ def test_an_expected_version_that_the_table_has_passed_is_told_from_one_that_it_
     with pytest.raises(ConcurrentModificationError, match="it is at version 5, expected 6") as early:
         namespace.advance_table_version(TABLE.parts, expected=6, new=7)
     assert not isinstance(early.value, PassedVersionError)
+
+
+@pytest.mark.parametrize("version", [4, 5])
+def test_an_advance_that_goes_nowhere_is_refused_by_the_names_of_the_arguments(
+    namespace: Any, version: int
+) -> None:
+    table = LanceCatalog(lambda: namespace).table(TABLE)
+
+    message = rf"^version: expected one above expected_version=5, got {version}"
+    with pytest.raises(InvalidInputError, match=message):
+        table.advance(version, expected_version=5)
