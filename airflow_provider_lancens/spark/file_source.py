@@ -88,8 +88,9 @@ class FileSource:
                     raise ValueError(f"{name}: expected text by columns' names, got {column!r}: {text!r}")
         if self.filter is not None and not _is_text(self.filter):
             raise ValueError(f"filter: expected a condition, or None, got {self.filter!r}")
-        if self.storage_options is not None and not isinstance(self.storage_options, Mapping):
-            kind = type(self.storage_options).__name__  # its value may be a secret
+        options: object = self.storage_options
+        if options is not None and not isinstance(options, Mapping):
+            kind = type(options).__name__  # its value may be a secret
             raise ValueError(f"storage_options: expected a mapping, got a value of type {kind}")
 
     def _check_text(self) -> None:
