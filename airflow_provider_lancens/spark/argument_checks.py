@@ -90,6 +90,17 @@ def _check_timedelta(argument: str, value: object) -> None:
         _refuse(f"{argument}: expected a timedelta, got {value!r}")
 
 
+def _check_age(argument: str, value: object) -> None:
+    if not isinstance(value, timedelta | str):
+        _refuse(f"{argument}: expected a timedelta, or text such as PT6H, got {value!r}")
+
+
+def _check_type(argument: str, value: object) -> None:
+    is_arrow = any(base.__module__.startswith("pyarrow.") for base in type(value).__mro__)  # not imported
+    if not isinstance(value, str) and not is_arrow:
+        _refuse(f"{argument}: expected the name of a type or a pyarrow.DataType, got {value!r}")
+
+
 def _check_options(kind: str) -> _Check:
     """Return the check of the options of a class, or of a mapping of its fields."""
 
@@ -132,6 +143,8 @@ CHECKS: Mapping[str, _Check] = {
     "Mapping[str, str | pa.DataType] | None": _or_none(_check_mapping),
     "timedelta": _check_timedelta,
     "timedelta | None": _or_none(_check_timedelta),
+    "timedelta | str | None": _or_none(_check_age),
+    "str | pa.DataType | None": _or_none(_check_type),
     "IfMissing": lambda argument, value: check_choice(argument, value, ("fail", "skip")),
     "Thresholds | Mapping[str, Any] | None": _or_none(_check_thresholds),
     "CompactionOptions | Mapping[str, Any] | None": _or_none(_check_options("CompactionOptions")),
