@@ -94,7 +94,7 @@ def test_the_event_has_the_partitions_that_were_published(run: Run, staged: dict
 def test_a_column_for_partitions_is_checked_before_anything_is_published(
     run: Run, hive: Maintained, staged: dict[str, Any]
 ) -> None:
-    with pytest.raises(AirflowFailException, match="columns: expected names among"):
+    with pytest.raises(AirflowFailException, match="event_partitions: expected names among"):
         run(LancePublishOperator, staged=staged, event_partitions="day")
     assert hive.ids() == [0, 1, 2]
 
