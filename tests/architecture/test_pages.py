@@ -47,7 +47,7 @@ def test_the_python_of_every_page_is_run_by_a_test(pages: dict[str, str], root: 
     showing = {name.removesuffix(".md") for name, text in pages.items() if "\n```python\n" in text}
     tests = [file.read_text() for file in (root / "tests").rglob("test_*.py")]
     run = {page for test in tests for page in re.findall(r'run_blocks\(\s*"([\w-]+)"', test)}
-    assert showing - run == {"test-your-dags"}  # whose DAG is the reader's
+    assert showing - run == {"test-your-dags"}  # which test_tested_dag.py gives to pytest
 
 
 def test_every_marked_part_of_an_example_is_quoted(pages: dict[str, str], root: Path) -> None:
