@@ -228,22 +228,24 @@ def comparable_keys(keys: pa.Table) -> pa.Table:
 
     Lance and Arrow compare floating-point numbers by their bits: -0.0 isn't 0.0, and there are many NaNs.
     """
-    for number, column in _floats(keys):
-        kind = column.type
-        zero, nan = pa.scalar(0.0, kind), pa.scalar(math.nan, kind)
-        column = pc.if_else(pc.equal(column, zero), zero, pc.if_else(pc.is_nan(column), nan, column))
+    for number in _floats(keys):
+        column = keys.column(number)
+        zero, nan = _number(0.0, column.type), _number(math.nan, column.type)
+        zeros, nans = _zeros_and_nans(column)
+        column = pc.if_else(zeros, zero, pc.if_else(nans, nan, column))
         keys = keys.set_column(number, keys.schema.field(number), column)
     return keys
 
 
 def stored_keys(keys: pa.Table, dataset: LanceDataset) -> pa.Table:
     """Return comparable keys with the other bits that the same keys may have in a dataset."""
-    for number, column in _floats(keys):
+    for number in _floats(keys):
+        column = keys.column(number)  # has the keys that were added for the columns before
         name, kind = keys.column_names[number], column.type
         variants = []
-        zeros, nans = pc.equal(column, pa.scalar(0.0, kind)), pc.is_nan(column)
+        zeros, nans = _zeros_and_nans(column)
         if pc.any(zeros).as_py():
-            variants.append((zeros, pa.array([-0.0], kind)))
+            variants.append((zeros, [_number(-0.0, kind)]))
         if pc.any(nans).as_py():
             variants.append((nans, _stored_nans(dataset, name, kind)))
         added = [
@@ -256,17 +258,28 @@ def stored_keys(keys: pa.Table, dataset: LanceDataset) -> pa.Table:
     return keys
 
 
-def _floats(keys: pa.Table) -> list[tuple[int, pa.ChunkedArray]]:
-    kinds = (pa.float32(), pa.float64())
-    return [(number, column) for number, column in enumerate(keys.columns) if column.type in kinds]
+_BITS = {pa.float16(): pa.int16(), pa.float32(): pa.int32(), pa.float64(): pa.int64()}
+
+
+def _floats(keys: pa.Table) -> list[int]:
+    return [number for number, arrow in enumerate(keys.schema.types) if arrow in _BITS]
+
+
+def _number(value: float, kind: pa.DataType) -> pa.Scalar:
+    return pa.array([value], pa.float32()).cast(kind)[0]
+
+
+def _zeros_and_nans(column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
+    comparable = column.cast(pa.float32()) if column.type == pa.float16() else column
+    return pc.equal(comparable, pa.scalar(0.0, comparable.type)), pc.is_nan(comparable)
 
 
 def _stored_nans(dataset: LanceDataset, name: str, kind: pa.DataType) -> pa.Array:
     """Return the NaNs of a column with other bits than `comparable_keys` has."""
-    bits = pa.int32() if kind == pa.float32() else pa.int64()
+    bits = _BITS[kind]
     quoted = name.replace("`", "``")
     found = dataset.scanner(columns=[name], filter=f"isnan(`{quoted}`)").to_table().column(0)
-    usual = pa.array([math.nan], kind).view(bits)
+    usual = pa.array([math.nan], pa.float32()).cast(kind).view(bits)
     others = pc.unique(pa.concat_arrays([pa.array([], kind), *found.cast(kind).chunks]).view(bits))
     return others.filter(pc.invert(pc.is_in(others, value_set=usual))).view(kind)
 

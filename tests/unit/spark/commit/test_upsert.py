@@ -1,5 +1,6 @@
 """Upsert on keys: what is committed, also beside concurrent writers, and which keys are refused."""
 
+import itertools
 import math
 import struct
 from collections.abc import Callable, Sequence
@@ -202,17 +203,28 @@ ODD_NAN = struct.unpack("<d", struct.pack("<Q", 0xFFF8000000000001))[0]
     [(0.0, -0.0), (-0.0, 0.0), (math.nan, -math.nan), (ODD_NAN, math.nan), (math.nan, ODD_NAN)],
     ids=["minus zero", "zero", "minus nan", "nan", "odd nan"],
 )
-@pytest.mark.parametrize("kind", [pa.float64(), pa.float32()])
+@pytest.mark.parametrize("kind", [pa.float64(), pa.float32(), pa.float16()])
 def test_zeros_are_one_key_and_so_are_nans(
     target: ResolvedTable, kind: pa.DataType, stored: float, given: float
 ) -> None:
     def rows(key: float, value: int) -> pa.Table:
-        return pa.table({"k": pa.array([key, 1.5], kind), "v": [value, value]})
+        return pa.table({"k": pa.array([key, 1.5]).cast(kind), "v": [value, value]})
 
     commit(target, begin(target, rows(stored, 1), on=("k",)), "first")
     commit(target, begin(target, rows(given, 2), on=("k",)), "second")
 
     assert lance.dataset(target.dataset.location).to_table()["v"].to_pylist() == [2, 2]
+
+
+def test_zeros_and_nans_of_several_key_columns_are_equal_in_each_combination(target: ResolvedTable) -> None:
+    def rows(value: int, *numbers: float) -> pa.Table:
+        first, second = zip(*itertools.product(numbers, numbers), strict=True)
+        return pa.table({"j": first, "k": second, "v": [value] * len(first)})
+
+    commit(target, begin(target, rows(1, 0.0, ODD_NAN, 1.5), on=("j", "k")), "first")
+    commit(target, begin(target, rows(2, -0.0, math.nan, 1.5), on=("j", "k")), "second")
+
+    assert lance.dataset(target.dataset.location).to_table()["v"].to_pylist() == [2] * 9
 
 
 def test_zeros_of_both_signs_in_the_source_are_one_key_twice(target: ResolvedTable) -> None:

@@ -84,7 +84,7 @@ def test_the_first_write_may_be_one(lake: LanceCatalog) -> None:
 @pytest.mark.parametrize(
     ("how", "message"),
     [
-        ({"on": "day"}, "on: expected a list of columns, or None; got 'day'"),
+        ({"on": "day"}, "on: expected a list of names, got 'day'"),
         ({"on": []}, "on: expected a list of columns"),
         ({"on": ["week"]}, "column 'week' does not exist"),
         ({"on": ["day"], "where": "id = 1"}, "on: not allowed with where"),
