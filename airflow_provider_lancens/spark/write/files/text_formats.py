@@ -44,7 +44,10 @@ _EXACT = 2**53
 _WHOLE_NUMBER = r"^\s*[+-]?[0-9]+\s*$"
 _TINY = re.compile(rb"[:\[,\s]-?\d+(?:\.\d*)?[eE]-0*[1-9]\d|\.0{30}")
 """Numbers of JSON that may be too small for a floating-point one, and then are zero."""
-_NULL_ROW = re.compile(rb"\n[ \t]*null[ \t\r]*(?=\n|\Z)")
+_PERHAPS_NULL_ROW = re.compile(rb"(?:\A|[}l])\s*null")
+"""Finds where a row follows another one and is null, and text that looks like this."""
+_TEXT_OR_NULL = re.compile(rb'"(?:[^"\\]|\\.)*"|[:,\[]\s*null|null')
+"""Divides a block so that ``null`` alone is a row, rather than text or a value inside a row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +168,14 @@ class Json:
             return InspectedFile(self.schema, [WHOLE])
         with opened() as file:
             block = next(_blocks(file), None)
-            return NO_ROWS if block is None else InspectedFile(self._inferred(block), [WHOLE])
+        if block is None:
+            return NO_ROWS
+        try:
+            return InspectedFile(self._inferred(block), [WHOLE])
+        except pa.ArrowInvalid:
+            if before := _lines(block)[: self._first_invalid(block, None)]:
+                self._checked_rows(block, self._inferred(b"\n".join(before)))  # names the row
+            raise
 
     def read(self, opened: Open, numbers: Sequence[int], wanted: ScanRequest) -> Iterator[FileRowsBatch]:
         """See `formats.FileFormat.read`."""
@@ -226,25 +236,37 @@ class Json:
 
     def _parsed(self, block: bytes, schema: pa.Schema | None) -> pa.Table:
         unexpected = "infer" if schema is None else "error" if self.schema is None else "ignore"
-        # A row that is null ends the process in Arrow if a column is a struct or its type isn't known yet.
-        block = _NULL_ROW.sub(b"\n{}", b"\n" + block.removeprefix(codecs.BOM_UTF8))
+        rows = _without_null_rows(block.removeprefix(codecs.BOM_UTF8)) + b"\n"  # Arrow refuses no text
         return pa.json.read_json(
-            pa.BufferReader(block),
-            pa.json.ReadOptions(block_size=max(len(block), 1), use_threads=False),
+            pa.BufferReader(rows),
+            pa.json.ReadOptions(block_size=len(rows), use_threads=False),
             pa.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior=unexpected),
         )
 
-    def _first_invalid(self, block: bytes, schema: pa.Schema) -> int:
-        lines = pa.array([line for line in block.split(b"\n") if line.strip()], pa.large_binary())
-
+    def _first_invalid(self, block: bytes, schema: pa.Schema | None) -> int:
         def fails(part: pa.Array) -> bool:
+            rows = b"\n".join(part.to_pylist())
             try:
-                self._rows(b"\n".join(part.to_pylist()), schema)
+                self._parsed(rows, None) if schema is None else self._rows(rows, schema)
             except (pa.ArrowInvalid, RowError):
                 return True
             return False
 
-        return first_row(lines, fails)
+        return first_row(pa.array(_lines(block), pa.large_binary()), fails)
+
+
+def _lines(block: bytes) -> list[bytes]:
+    return [line for line in block.split(b"\n") if line.strip()]
+
+
+def _without_null_rows(block: bytes) -> bytes:
+    """Return JSON with ``{}`` for each row that is null.
+
+    Such a row ends the process in Arrow if a column is a struct or its type isn't known yet.
+    """
+    if _PERHAPS_NULL_ROW.search(block) is None:
+        return block
+    return _TEXT_OR_NULL.sub(lambda found: b"{}" if found[0] == b"null" else found[0], block)
 
 
 def _from_text(column: pa.Array, field: pa.Field) -> pa.Array:
@@ -256,16 +278,18 @@ def _from_text(column: pa.Array, field: pa.Field) -> pa.Array:
 
 
 def _blocks(file: pa.NativeFile) -> Iterator[bytes]:
-    """Yield the file in blocks of whole lines."""
-    rest = b""
-    while part := file.read(_BLOCK):
+    """Yield the file in blocks of whole lines; the last line belongs to the last block."""
+    rest, part = b"", file.read(_BLOCK)
+    while part:
+        following = file.read(_BLOCK)
         whole, newline, rest = (rest + part).rpartition(b"\n")
         if not newline and len(rest) > _BLOCK:
             raise ValueError(f"a row has more than {_BLOCK} bytes")
+        if not following:
+            whole += newline + rest
         if whole.strip():
             yield whole
-    if rest.strip():
-        yield rest
+        part = following
 
 
 def _as_texts(schema: pa.Schema) -> pa.Schema:
@@ -389,9 +413,8 @@ def _inexact(text: object) -> str:
 
 
 def _check_numbers(block: bytes, schema: pa.Schema, *, inferred: bool) -> None:
-    lines = (line for line in block.split(b"\n") if line.strip())
-    for row, line in enumerate(lines):
-        values = json.loads(line, parse_float=_Number)
+    for row, line in enumerate(_lines(block)):
+        values = json.loads(line, parse_float=_Number) or {}  # a row may be null
         for field in schema:
             if reason := _lost_number(values.get(field.name), field.type, inferred):
                 raise RowError(row, field.name, reason)

@@ -633,6 +633,36 @@ def test_a_row_of_json_that_is_null_has_no_value(read: Read, tmp_path: Path) -> 
     assert read("json")["n"].to_pylist() == [None, None, {"x": 1}, None, None]
 
 
+def test_types_of_json_are_inferred_from_a_last_line_that_does_not_end(read: Read, tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('{"a": 1}\n{"a": 2.5, "b": 1}')
+
+    assert read("json").to_pylist() == [{"a": 1.0, "b": None}, {"a": 2.5, "b": 1}]
+
+
+def test_a_row_of_json_may_be_null_beside_others_in_a_line(read: Read, tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_bytes(b'null null\n{"n": {"x": 1}} null {"n": {"x": 2}}null')
+
+    assert read("json")["n"].to_pylist() == [None, None, {"x": 1}, None, {"x": 2}, None]
+
+
+def test_a_null_inside_a_row_of_json_stays_null(read: Read, tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_bytes(b'{"n": [{"x": 1},\nnull\n], "s": "} null \\"} null"}\nnull')
+    schema = {"n": "array<struct<x: int>>", "s": "string"}
+
+    assert read("json", schema=schema).to_pylist() == [
+        {"n": [{"x": 1}, None], "s": '} null "} null'},
+        {"n": None, "s": None},
+    ]
+
+
+@pytest.mark.parametrize("kind", ["double", "decimal(38, 2)"])
+def test_a_row_of_json_may_be_null_beside_large_numbers(read: Read, tmp_path: Path, kind: str) -> None:
+    (tmp_path / "a.json").write_text('{"x": 12345678901234567890.5}\nnull')
+
+    found = read("json", schema={"x": kind})["x"].cast(pa.float64()).to_pylist()
+    assert found == [12345678901234567890.5, None]
+
+
 def test_csv_that_is_no_utf_8_is_refused_unless_its_type_is_given(read: Read, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_bytes("n,s\n1,é\n".encode("latin-1"))
 
