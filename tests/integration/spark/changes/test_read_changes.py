@@ -160,7 +160,7 @@ def test_appends_are_reported_without_stable_row_ids(table: Maintained, changes:
     assert changes(1, last, columns=["id"], filter="id > 6") == [(7, "insert", 2), (8, "insert", last)]
 
     delete_rows(table.spec, table.id, "id = 0")
-    with pytest.raises(InvalidInputError, match=r"isn't an append .* stable_row_ids=True"):
+    with pytest.raises(InvalidInputError, match=r"isn't an append .* layout={'stable_row_ids': True}"):
         changes(1, last + 1)
     everything = changes(1, last + 1, columns=["id"], if_unavailable="read_all")
     assert everything == [(number, "snapshot", last + 1) for number in range(1, 9)]
