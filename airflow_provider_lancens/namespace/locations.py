@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Self
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.redaction import has_credentials
@@ -194,6 +194,10 @@ def _url_fault(location: str, shown: str) -> str | None:
     bucket, _, path = rest.removeprefix("//").partition("/")
     if not bucket:
         return f"{shown} has no bucket"
+    try:
+        urlsplit(location)
+    except ValueError:  # such as of brackets, or of letters that are a slash in another form
+        return f"{shown} has a bucket whose name isn't valid in a URL"
     if "#" in location or "?" in location:
         return f"{shown} contains '#' or '?': Lance would drop it with what follows"
     segments = path.rstrip("/").split("/") if path.rstrip("/") else []

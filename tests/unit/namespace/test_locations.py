@@ -125,6 +125,12 @@ def test_what_lance_drops_from_a_url_is_refused(location: str) -> None:
             check(location)
 
 
+@pytest.mark.parametrize("location", ["S3://[", "s3://b[1]/x", "s3a://\u2105/x"])
+def test_a_bucket_that_no_url_can_have_is_refused(location: str) -> None:
+    with pytest.raises(InvalidInputError, match="has a bucket whose name isn't valid in a URL"):
+        check_location(location)
+
+
 @pytest.mark.parametrize("location", ["s3://b//x", "s3://b/x//y", "s3://b/./x", "s3://b/x/.", "s3://b/x "])
 def test_a_url_that_lance_reads_as_another_one_is_refused(location: str) -> None:
     with pytest.raises(InvalidInputError, match="which Lance reads as another location"):
