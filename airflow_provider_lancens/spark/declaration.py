@@ -16,8 +16,8 @@ from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.locations import described_location, normalize
 from airflow_provider_lancens.namespace.table_properties import BY_IMPLEMENTATION, LAYOUT, MANAGED_BY
 from airflow_provider_lancens.namespace.update_interval import EXPECTED_UPDATE
-from airflow_provider_lancens.spark.blobs import with_blobs
-from airflow_provider_lancens.spark.options import Create, WriteRequest
+from airflow_provider_lancens.spark.blobs import is_blob, with_blobs
+from airflow_provider_lancens.spark.options import Create, TableLayout, WriteRequest
 from airflow_provider_lancens.spark.results import CatalogResult
 from airflow_provider_lancens.spark.table.resolved_table import resolved_table
 from airflow_provider_lancens.spark.type_names import parse_type
@@ -77,7 +77,7 @@ def declare(
         found = _checked_location(namespace, table, location, given)
     if columns is not None:
         with resolved_table(namespace, table) as target:
-            _create_columns(target, columns)
+            _create_columns(target, columns, _layout(given))
     return _result("declare_table", table, found, created=created)
 
 
@@ -207,19 +207,52 @@ def _checked_location(
                 f"{_AUTHORITY[asked]!r}; pass that one, or convert the table by LanceConvertTableOperator or "
                 "set_version_authority"
             )
-    declared = (described.properties or {}).get(LAYOUT, "{}")
-    if (layout := given.get(LAYOUT)) is not None and layout != declared:
-        raise spec_errors.InvalidInputError(
-            f"table {table} already exists with layout={declared}, not {layout}: the layout is chosen when a "
-            "table is declared, in a catalog that stores properties of tables"
+    declared, layout = (described.properties or {}).get(LAYOUT), given.get(LAYOUT)
+    if layout is None or layout == declared:
+        return found
+    if declared is None and _has_layout(namespace, table, _layout(given)):
+        return found
+    raise spec_errors.InvalidInputError(
+        f"table {table} already exists with layout={declared or '{}'}, not {layout}: the layout is chosen "
+        "when a table is declared, in a catalog that stores properties of tables"
+    )
+
+
+def _layout(properties: Mapping[str, str]) -> TableLayout:
+    """Return the layout in these properties.
+
+    Raises:
+        InvalidInputError: (13) it isn't one.
+    """
+    try:
+        return TableLayout.from_json(properties.get(LAYOUT, "{}"))
+    except (TypeError, ValueError) as error:
+        raise spec_errors.InvalidInputError(f"properties[{LAYOUT!r}]: is no layout: {error}") from error
+
+
+def _has_layout(namespace: LanceNamespace, table: TableId, layout: TableLayout) -> bool:
+    """Return whether the data of a table have a layout that its entry lacks, as after it was registered."""
+    with resolved_table(namespace, table) as target:
+        latest = target.open_latest()
+    if latest is None:
+        return False
+    types = {field.name: field.type for field in latest.schema}
+    return (
+        latest.has_stable_row_ids >= layout.stable_row_ids
+        and layout.data_storage_version in (None, latest.data_storage_version)
+        and all(is_blob(types[name]) for name in layout.blob_columns if name in types)
+        and all(
+            pa.types.is_fixed_size_list(types[name]) and types[name].list_size == dimension
+            for name, dimension in layout.vector_columns.items()
+            if name in types
         )
-    return found
+    )
 
 
 _AUTHORITY = {True: "catalog", False: "storage"}
 
 
-def _create_columns(target: ResolvedTable, columns: pa.Schema) -> None:
+def _create_columns(target: ResolvedTable, columns: pa.Schema, given: TableLayout) -> None:
     """Create version 1 with these columns and no rows, or compare the table's columns with them."""
     rows = ArrowRows(columns.empty_table())
     latest = target.open_latest()
@@ -230,7 +263,7 @@ def _create_columns(target: ResolvedTable, columns: pa.Schema) -> None:
             latest = target.open_latest()
     if latest is None:
         return
-    layout = target.layout
+    layout = given.over(target.layout)
     expected = with_blobs(rows.schema({}, layout.vector_columns), layout.blob_columns)
     for field in expected:
         number = latest.schema.get_field_index(field.name)

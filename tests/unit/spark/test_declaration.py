@@ -101,3 +101,51 @@ def test_a_schema_that_is_refused_declares_nothing(lake: LanceCatalog, schema: A
 def test_an_unknown_version_authority_is_refused(lake: LanceCatalog) -> None:
     with pytest.raises(InvalidInputError, match="version_authority: expected one of storage, catalog"):
         lake.declare_table("orders", version_authority="impl")  # type: ignore[arg-type]
+
+
+LAYOUT = {"stable_row_ids": True, "vector_columns": {"v": 2}, "blob_columns": ["photo"]}
+
+
+@pytest.fixture
+def registered(lake: LanceCatalog) -> LanceCatalog:
+    """A catalog with a table that was registered, so that its entry lacks the layout of its data."""
+    lake.create_namespace("shop")
+    schema = {"id": "bigint", "v": "array<float>", "photo": "binary"}
+    orders = lake.declare_table("shop.orders", schema=schema, layout=LAYOUT)
+    location = orders.location
+    lake.deregister_table("shop.orders")
+    lake.register_table("shop.orders", location)
+    return lake
+
+
+def test_a_table_that_was_registered_is_declared_again_with_the_layout_of_its_data(
+    registered: LanceCatalog,
+) -> None:
+    assert "lancens.layout" not in registered.table("shop.orders").properties
+
+    for schema in (None, {"id": "bigint", "v": "array<float>", "photo": "binary"}):
+        again = registered.declare_table("shop.orders", schema=schema, layout=LAYOUT)
+        assert again.declaration is not None
+        assert again.declaration.outcome == "unchanged"
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [{"data_storage_version": "2.1"}, {"vector_columns": {"v": 3}}, {"blob_columns": ["id"]}],
+    ids=str,
+)
+def test_a_table_that_was_registered_is_refused_with_another_layout_than_its_datas(
+    registered: LanceCatalog, layout: dict[str, Any]
+) -> None:
+    with pytest.raises(InvalidInputError, match="already exists with layout="):
+        registered.declare_table("shop.orders", layout=layout)
+
+
+def test_stable_row_ids_cannot_be_declared_for_data_without_them(lake: LanceCatalog) -> None:
+    lake.create_namespace("shop")
+    orders = lake.declare_table("shop.orders", schema={"id": "bigint"})
+
+    with pytest.raises(InvalidInputError, match="already exists with layout="):
+        lake.declare_table("shop.orders", layout={"stable_row_ids": True})
+
+    assert orders.version == 1
