@@ -118,6 +118,11 @@ class TableLayout:
 
     def __post_init__(self) -> None:
         check_positive("max_rows_per_file", self.max_rows_per_file)
+        if not isinstance(self.data_storage_version, str | None):
+            raise TypeError(
+                "data_storage_version: expected the name of a file format, such as '2.1', got "
+                f"{self.data_storage_version!r}"
+            )
         if not isinstance(self.stable_row_ids, bool):
             raise TypeError(not_a_flag("stable_row_ids", self.stable_row_ids))
         if not isinstance(self.vector_columns, Mapping):

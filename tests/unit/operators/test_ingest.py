@@ -58,6 +58,10 @@ def context(**more: Any) -> Any:
         ({"event_partitions": ["day"]}, "event_partitions: is of type list; allowed: the name of a column"),
         ({"options": {"rows": 1}}, "options: .*'rows'"),
         ({"options": {"vector_columns": "v"}}, "options: .*vector_columns: expected a mapping"),
+        (
+            {"options": {"data_storage_version": 2.1}},
+            "options: .*data_storage_version: .*such as '2.1', got 2.1",
+        ),
     ],
 )
 def test_an_invalid_argument_fails_when_the_dag_is_parsed(arguments: dict[str, Any], message: str) -> None:
