@@ -37,6 +37,14 @@ def is_blob(arrow: pa.DataType) -> bool:
     return isinstance(arrow, pa.BaseExtensionType) and arrow.extension_name == _EXTENSION
 
 
+def is_old_blob(field: pa.Field) -> bool:
+    """Return whether a column is a blob column of a file format before 2.2, which other writers can create.
+
+    Its type is that of its bytes, but Lance's scans return where these are.
+    """
+    return b"lance-encoding:blob" in (field.metadata or {})
+
+
 def inner_blob(arrow: pa.DataType, path: str) -> str | None:
     """Return the path of the first blob within a struct, an array or a map; None if there is none.
 

@@ -10,7 +10,7 @@ from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.conditions import Condition
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.lance_errors import version_cleaned_up
-from airflow_provider_lancens.spark.blobs import NO_BLOBS, BlobRange, BlobReads
+from airflow_provider_lancens.spark.blobs import FORMAT, NO_BLOBS, BlobRange, BlobReads, is_old_blob
 from airflow_provider_lancens.spark.storage_failures import storage_failures
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
 from airflow_provider_lancens.spark.table.opened_version import open_version, parse_filter, projected_columns
@@ -98,6 +98,11 @@ def plan_opened(
 ) -> tuple[StructType, ReadTask]:
     """Plan a read of an opened version, see `plan_read`."""
     projected = projected_columns(target, dataset.schema, columns)
+    if old := [field.name for field in projected if is_old_blob(field)]:
+        raise spec_errors.InvalidInputError(
+            f"table {target.id}: columns: {old} contain blobs of a file format before {FORMAT}, which Spark "
+            "can't read; leave them out with columns=[...], and read the bytes with dataset().take_blobs(...)"
+        )
     try:
         reads = BlobReads.of(projected, blobs)
     except spec_errors.InvalidInputError as error:

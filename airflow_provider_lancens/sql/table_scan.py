@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.dataset as pads
 
-from airflow_provider_lancens.spark.blobs import is_blob
+from airflow_provider_lancens.spark.blobs import is_blob, is_old_blob
 
 if TYPE_CHECKING:
     from lance import LanceDataset
@@ -32,7 +32,6 @@ _PLAIN = (
     pa.types.is_duration,
 )
 _DECIMAL_DIGITS = 38
-_OLD_BLOB = b"lance-encoding:blob"
 
 
 class TableScan(pads.Dataset):  # type: ignore[misc]
@@ -155,8 +154,7 @@ def _nested(arrow: pa.DataType) -> pa.DataType | None:
 
 
 def _readable_field(field: pa.Field) -> pa.Field | None:
-    # Of the older blob columns, scans return addresses instead of bytes, so that the type is another one.
-    arrow = None if _OLD_BLOB in (field.metadata or {}) else readable(field.type)
+    arrow = None if is_old_blob(field) else readable(field.type)
     return None if arrow is None else pa.field(field.name, arrow)
 
 
