@@ -206,12 +206,13 @@ def find_unread(target: ResolvedTable, name: str) -> UnreadVersions:
     Raises:
         InvalidInputError: (13) no tag may have this name, or it names a version of a branch.
     """
-    # Before the consumer does its work, rather than when the bookmark is moved.
-    check_tag_name(name, "bookmark")
-    latest = target.open_latest()
+    latest, files = target.open_latest(), target.dataset.manifests
+    tag = None if latest is None else list_tags(latest).get(name)
+    if tag is None:
+        # Before the consumer does its work, rather than when the bookmark is moved.
+        check_tag_name(name, "bookmark")
     if latest is None:
         return UnreadVersions(None, None)
-    files, tag = target.dataset.manifests, list_tags(latest).get(name)
     if tag is None:
         return UnreadVersions(find_expiry(files, name, latest.version), latest.version)
     if not is_on_main(tag):

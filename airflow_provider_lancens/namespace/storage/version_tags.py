@@ -143,7 +143,8 @@ def create_tag(dataset: LanceDataset, files: Manifests, tag: str, version: Refer
         InvalidInputError: (13) no tag may have the name, or the version is staged, which Lance would tag.
         ConcurrentModificationError: (14) a clean-up may be removing it; the tag wasn't created.
     """
-    check_tag_name(tag)
+    if not is_tag_name(tag) and tag not in list_tags(dataset):  # other clients' tags have longer names
+        check_tag_name(tag)
     _check_not_staged(files, version)
     path = file_of_tag(tag)
 

@@ -65,6 +65,16 @@ def test_clients_of_one_tag_disturb_nobody(dataset: lance.LanceDataset) -> None:
     assert set(list_tags(dataset)) <= {"fixed", "shared"}
 
 
+def test_a_tag_of_another_client_with_a_longer_name_is_moved_and_deleted(dataset: lance.LanceDataset) -> None:
+    name = "x" * 210
+    dataset.tags.create(name, 1)
+
+    assert not create_tag(dataset, files_of(dataset), name, 2)
+    set_tag(dataset, files_of(dataset), name, 3)
+    assert list_tags(dataset)[name]["version"] == 3
+    assert delete_tag(dataset, name)
+
+
 @pytest.mark.parametrize("name", ["größe", "日本", "m²", "x" * 201])
 def test_a_name_that_lance_accepts_and_cannot_list_or_store_is_refused(
     dataset: lance.LanceDataset, name: str

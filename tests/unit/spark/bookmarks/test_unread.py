@@ -56,6 +56,14 @@ def test_a_name_that_no_tag_may_have_is_refused_before_anything_is_read(orders: 
             delete(name)
 
 
+def test_a_tag_of_another_client_with_a_longer_name_is_a_bookmark(orders: Orders) -> None:
+    opened, name = table(orders), "x" * 210
+    opened.dataset().tags.create(name, 2)
+
+    assert opened.find_changes(name).previous_version == 2
+    assert opened.move_bookmark(name, 3).version == 3
+
+
 def test_a_table_without_data_has_nothing_to_read(orders: Orders) -> None:
     orders.namespace.declare_table(DeclareTableRequest(id=["empty"]))
 
