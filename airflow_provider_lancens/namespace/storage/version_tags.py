@@ -143,8 +143,7 @@ def create_tag(dataset: LanceDataset, files: Manifests, tag: str, version: Refer
         InvalidInputError: (13) no tag may have the name, or the version is staged, which Lance would tag.
         ConcurrentModificationError: (14) a clean-up may be removing it; the tag wasn't created.
     """
-    if not is_tag_name(tag) and tag not in list_tags(dataset):  # other clients' tags have longer names
-        check_tag_name(tag)
+    _check_new_name(dataset, tag)
     _check_not_staged(files, version)
     path = file_of_tag(tag)
 
@@ -170,6 +169,11 @@ def create_tag(dataset: LanceDataset, files: Manifests, tag: str, version: Refer
             delete_tag(dataset, tag)
             raise
     return True
+
+
+def _check_new_name(dataset: LanceDataset, tag: str) -> None:
+    if not is_tag_name(tag) and tag not in list_tags(dataset):  # another client's tag may have a longer name
+        check_tag_name(tag)
 
 
 def _check_not_staged(files: Manifests, version: Reference) -> None:
