@@ -259,16 +259,17 @@ class LanceWriteOperator(LanceSparkOperator):
         from airflow_provider_lancens.operators._spark.partitions import check_written_column
         from airflow_provider_lancens.spark.write.write_rows import write_rows
 
-        deployment = self.spark_deployment()
+        deployment, change = self.spark_deployment(), self.rendered_change()
         if deployment.deploy_mode == "cluster":
             from airflow_provider_lancens.operators._spark.submission import make_job
 
+            check_written_column(writes.target, change, None, self.event_partitions)
             job = make_job(self.hook, source, writes.target.id, writes.requests)
             result = self.submit(deployment, job, context)
             return result, writes.inputs_of_result(result), {}
         with self.spark(deployment) as spark:
-            rows, reading = source.rows(spark, self.hook, self.rendered_change())
-            check_written_column(writes.target, rows, self.event_partitions)
+            rows, reading = source.rows(spark, self.hook, change)
+            check_written_column(writes.target, change, rows, self.event_partitions)
             result = write_rows(rows, writes.of(reading))
             return result, reading, source.derived_columns(rows)
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from lance_namespace import LanceNamespace
 
     from airflow_provider_lancens.identifiers import TableId
+    from airflow_provider_lancens.spark.options import Change
     from airflow_provider_lancens.spark.results import WriteResult
     from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
     from airflow_provider_lancens.spark.write.row_sources import Columns
@@ -37,26 +38,31 @@ def check_partition_column(
             projected_columns(target, schema, [column], "event_partitions")
 
 
-def check_written_column(target: ResolvedTable, rows: Columns, event_partitions: str | None) -> None:
-    """Check that rows or their table have the column, before they are written.
+def check_written_column(
+    target: ResolvedTable, change: Change, rows: Columns | None, event_partitions: str | None
+) -> None:
+    """Check before a write that the version that it makes will have the column.
 
     Args:
         target: the table.
-        rows: the rows.
+        change: what the write does.
+        rows: the rows; None if another process reads them.
         event_partitions: the column, or an empty value: None, ``"None"`` or ``""``.
 
     Raises:
-        TableColumnNotFoundError: (12) neither has it.
+        TableColumnNotFoundError: (12) neither the rows nor the columns that the table keeps have it.
     """
     if (column := parse_text(event_partitions)) is None:
         return
     latest = target.open_latest()
     table = None if latest is None else latest.schema
-    names = () if table is None else table.names
-    if column in names:
-        return
-    present = sorted({*names, *rows.schema(target.dataset.storage_options, table=table).names})
-    if column not in present:
+    names = [] if table is None or change.replaces_schema else list(table.names)
+    if not names or change.schema_mode != "strict":  # the rows may add columns
+        if rows is None:
+            return
+        names += rows.schema(target.dataset.storage_options, table=table).names
+    if column not in names:
+        present = sorted({*names})
         raise spec_errors.TableColumnNotFoundError(
             f"table {target.id}: event_partitions: expected one of {present}, got {column!r}; nothing was "
             "written"
