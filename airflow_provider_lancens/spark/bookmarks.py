@@ -205,6 +205,7 @@ def find_unread(target: ResolvedTable, name: str) -> UnreadVersions:
 
     Raises:
         InvalidInputError: (13) no tag may have this name, or it names a version of a branch.
+        InvalidTableStateError: (19) the bookmark is at a version that the table doesn't have yet.
     """
     latest, files = target.open_latest(), target.dataset.manifests
     tag = None if latest is None else list_tags(latest).get(name)
@@ -220,7 +221,17 @@ def find_unread(target: ResolvedTable, name: str) -> UnreadVersions:
             f"table {target.id}: tag {name!r} names a version of branch {tag['branch']!r}, and only the "
             "main line of a table can be read by a bookmark; choose another name"
         )
-    return UnreadVersions(bookmark_of(name, tag, latest.version, files), latest.version)
+    newest = latest.version
+    if tag["version"] > newest and (again := target.open_latest()) is not None:
+        newest = again.version  # the bookmark may have been moved to a version that was just committed
+    if tag["version"] > newest:
+        raise spec_errors.InvalidTableStateError(
+            f"table {target.id}: bookmark {name!r} is at version {tag['version']}, and the newest version is "
+            f"{newest}: the table was set back, such as by a copy of files, and the next versions would "
+            f"never be read. Move the bookmark to the last version that its consumer has read: "
+            f"Table.move_bookmark({name!r}, version, allow_older=True)"
+        )
+    return UnreadVersions(bookmark_of(name, tag, newest, files), newest)
 
 
 def bookmarks_of(tags: Mapping[str, Any], newest: int, files: Manifests) -> list[Bookmark]:

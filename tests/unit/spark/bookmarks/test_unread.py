@@ -4,9 +4,10 @@ from functools import partial
 
 import pytest
 from lance_namespace import DeclareTableRequest
-from lance_namespace.errors import InvalidInputError, TableNotFoundError
+from lance_namespace.errors import InvalidInputError, InvalidTableStateError, TableNotFoundError
 
 from airflow_provider_lancens import LanceCatalog, Table
+from airflow_provider_lancens.namespace.storage.object_store import manifest_names
 from airflow_provider_lancens.spark import UnreadVersions
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 from tests.support.bookmarked_orders import NAME, Orders
@@ -74,6 +75,22 @@ def test_a_table_without_data_has_nothing_to_read(orders: Orders) -> None:
         table(orders, "missing").find_changes(NAME)
 
 
+def test_a_bookmark_beyond_the_newest_version_of_a_copied_table_is_refused_until_it_is_set_back(
+    orders: Orders,
+) -> None:
+    orders.move(4)
+    for name in manifest_names(4):
+        (orders.folder / "_versions" / name).unlink(missing_ok=True)  # as if it was copied before the tag
+
+    with pytest.raises(
+        InvalidTableStateError, match=r"is at version 4, and the newest version is 3: .*move_bookmark\("
+    ):
+        table(orders).find_changes(NAME)
+    assert table(orders).move_bookmark(NAME, 3, allow_older=True).version == 3
+    orders.commit()
+    assert table(orders).find_changes(NAME).version == 4
+
+
 def test_after_an_expiry_it_is_refused_or_everything(overdue: Orders) -> None:
     overdue.clean_up()
 
@@ -92,6 +109,13 @@ def test_a_bookmark_that_was_moved_past_the_version_that_was_read_leaves_nothing
     orders: Orders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     orders.move(4)
-    monkeypatch.setattr(ResolvedTable, "open_latest", lambda resolved: resolved.open(3))
+    opens, open_latest = iter([3]), ResolvedTable.open_latest
+    monkeypatch.setattr(
+        ResolvedTable,
+        "open_latest",
+        lambda resolved: open_latest(resolved) if (old := next(opens, None)) is None else resolved.open(old),
+    )
 
-    assert table(orders).find_changes(NAME).is_empty
+    unread = table(orders).find_changes(NAME)
+
+    assert (unread.is_empty, unread.version) == (True, 4)
