@@ -82,7 +82,8 @@ def check_columns(table: str, schema: pa.Schema) -> None:
 
     Raises:
         InvalidInputError: (13) there is no column; a name is empty, reserved, not unique, or has a character
-            that Lance can't store; or a struct has no fields. The message names each such column.
+            that Lance can't store; a struct has no fields; or a column can't be written, or read back. The
+            message names each such column.
     """
     if not schema.names:
         raise spec_errors.InvalidInputError(
@@ -93,7 +94,7 @@ def check_columns(table: str, schema: pa.Schema) -> None:
         problems += _nested_problems(column.type, column.name)
     if problems:
         raise spec_errors.InvalidInputError(
-            f"table {table}: {'; '.join(problems)}. Rename or drop these columns"
+            f"table {table}: {'; '.join(problems)}. Rename, cast or drop these columns"
         )
 
 
@@ -117,8 +118,18 @@ def _nested_problems(arrow: pa.DataType, path: str) -> Iterator[str]:
         names = [child.name for child in children]
         yield from (f"column {path!r}: two fields are named {name!r}" for name in _repeated(names))
         yield from (f"column {path!r}: a NUL character in the field {n!r}" for n in names if "\0" in n)
+    if pa.types.is_fixed_size_list(arrow) and not _fits_fixed_size(arrow.value_type):
+        # Lance stores structs so that no other column can be read with them, and panics at text and bytes.
+        yield f"column {path!r}: an array of a fixed size can't have values of type {arrow.value_type}"
     for child in children:
         yield from _nested_problems(child.type, f"{path}.{child.name}")
+
+
+def _fits_fixed_size(arrow: pa.DataType) -> bool:
+    try:
+        return bool(arrow.bit_width)
+    except ValueError:  # its values have different sizes
+        return bool(pa.types.is_fixed_size_list(arrow))
 
 
 def _repeated(names: Iterable[str]) -> list[str]:

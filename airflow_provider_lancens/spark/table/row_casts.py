@@ -271,17 +271,37 @@ def converted(batch: pa.RecordBatch, schema: pa.Schema, match: ColumnMatch | Non
 
 
 def uncut(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return a batch as Lance can write it, which panics at a part of an array of structs inside structs."""
+    """Return a batch as Lance can write it.
+
+    It fails at a part of an array of structs if these contain structs, or booleans some of which are null.
+    """
     if not any(map(_is_cut, batch.columns)):
         return batch
     columns = [copied(column) if _is_cut(column) else column for column in batch.columns]
     return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 
 
-def _is_cut(array: pa.Array) -> bool:
+def uncut_files(batches: Iterable[pa.RecordBatch], rows_of_file: int) -> Iterator[pa.RecordBatch]:
+    """Yield batches as Lance can write them, which itself writes parts of a batch that two files share."""
+    room = rows_of_file
+    for batch in batches:
+        start = 0
+        while start < batch.num_rows:
+            part = batch.slice(start, room)
+            start += part.num_rows
+            room = room - part.num_rows or rows_of_file
+            yield uncut(part)
+
+
+def _is_cut(array: pa.Array, part: bool = False) -> bool:
     arrow = array.type
+    part = part or array.offset > 0
     if pa.types.is_struct(arrow):
         inner = [array.field(index) for index in range(arrow.num_fields)]
+        if any(
+            pa.types.is_boolean(each.type) and (part or each.offset) and each.null_count for each in inner
+        ):
+            return True
     elif pa.types.is_map(arrow):
         inner = [array.keys, array.items]
     else:
@@ -289,7 +309,9 @@ def _is_cut(array: pa.Array) -> bool:
     keeps_offset = pa.types.is_struct(arrow) or pa.types.is_fixed_size_list(arrow)
     if keeps_offset and array.offset and any(pa.types.is_struct(each.type) for each in inner):
         return True
-    return any(map(_is_cut, inner))
+    has_offsets = inner and not keeps_offset and len(array)
+    part = part or bool(has_offsets and array.offsets[0].as_py())
+    return any(_is_cut(each, part) for each in inner)
 
 
 def check_no_nulls(column: pa.Array, name: str) -> None:

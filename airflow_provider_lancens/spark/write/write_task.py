@@ -22,7 +22,7 @@ from airflow_provider_lancens.namespace.storage.vended_options import snapshot
 from airflow_provider_lancens.spark.storage_failures import storage_failures
 from airflow_provider_lancens.spark.table.column_fit import ColumnMatch
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef, vendor_arguments
-from airflow_provider_lancens.spark.table.row_casts import conform, merged, uncut, without_empty
+from airflow_provider_lancens.spark.table.row_casts import conform, merged, uncut, uncut_files, without_empty
 from airflow_provider_lancens.spark.table.row_hashes import RowDigest
 from airflow_provider_lancens.spark.write.task_progress import WriteProgress
 from airflow_provider_lancens.spark.write.upsert_task import DeletedKeys, KeptColumns, with_kept_columns
@@ -267,10 +267,10 @@ class WriteTask:
         yield pa.RecordBatch.from_pylist([_written(fragment) for fragment in fragments], schema=_WRITTEN)
 
     def _write_all(self, rows: Iterator[pa.RecordBatch]) -> list[FragmentMetadata]:
-        write = partial(self._write, self._target())
+        write, rows = partial(self._write, self._target()), uncut_files(rows, self.max_rows_per_file)
         if is_local(self.dataset.location):
             # A disk is quick enough: a second file under way would only cost memory.
-            return write(pa.RecordBatchReader.from_batches(self.schema, map(uncut, rows)))
+            return write(pa.RecordBatchReader.from_batches(self.schema, rows))
         return write_overlapping(write, rows, self.schema, self.max_rows_per_file)
 
     def _target(self) -> str | LanceDataset:

@@ -64,6 +64,35 @@ def test_lance_still_fails_on_the_names_that_are_refused(name: str, tmp_path: Pa
         write_and_read()
 
 
+STRUCTS = pa.list_(pa.struct([("x", pa.int64())]), 2)
+
+
+@pytest.mark.parametrize(
+    "arrow", [STRUCTS, pa.list_(STRUCTS), pa.list_(pa.string(), 2), pa.list_(pa.binary(), 2)]
+)
+def test_an_array_of_a_fixed_size_that_lance_cannot_store_is_refused(arrow: pa.DataType) -> None:
+    with pytest.raises(InvalidInputError, match=r"column 'v.*': an array of a fixed size can't have"):
+        check_columns("db$t", pa.schema([("v", arrow)]))
+
+
+@pytest.mark.parametrize(
+    "arrow",
+    [pa.float32(), pa.float16(), pa.bool_(), pa.decimal128(5, 2), pa.date32(), pa.list_(pa.int8(), 2)],
+)
+def test_an_array_of_a_fixed_size_may_have_values_of_one_size(arrow: pa.DataType, tmp_path: Path) -> None:
+    rows = pa.table({"v": pa.nulls(2, pa.list_(arrow, 2)), "id": [1, 2]})
+    check_columns("db$t", rows.schema)
+    assert lance.write_dataset(rows, tmp_path / "t").to_table() == rows
+
+
+def test_lance_still_cannot_read_structs_in_arrays_of_a_fixed_size(tmp_path: Path) -> None:
+    """If this fails, Lance can read them now, and their refusal can be removed."""
+    rows = pa.table({"v": pa.array([[{"x": 1}, {"x": 2}]], STRUCTS), "id": [1]})
+
+    with pytest.raises(ValueError, match="differing lengths"):
+        lance.write_dataset(rows, tmp_path / "t", data_storage_version="2.2").to_table()
+
+
 def test_every_refused_column_is_named_at_once() -> None:
     with pytest.raises(InvalidInputError) as refusal:
         check_columns("db$t", columns("a`.b", "fine", "_rowid"))

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from airflow_provider_lancens.namespace.row_errors import RowError
-from airflow_provider_lancens.spark.table.row_casts import conform, uncut
+from airflow_provider_lancens.spark.table.row_casts import conform, uncut, uncut_files
 
 DECIMALS = pa.array([Decimal("1.50"), None, Decimal("-2.25")], pa.decimal128(5, 2))
 NESTED = pa.array(
@@ -219,6 +219,43 @@ def test_parts_of_structs_inside_structs_are_written(
     stored = lance.write_dataset(pa.Table.from_batches([uncut(part)]), tmp_path, data_storage_version="2.2")
 
     assert stored.to_table().to_pylist() == part.to_pylist()
+
+
+def of_flags(nest: Callable[[pa.Array], pa.Array]) -> pa.Array:
+    flags = [True, False, None]
+    return nest(pa.array([{"x": flags[number % 3]} if number % 4 else None for number in range(40)]))
+
+
+@pytest.mark.parametrize(
+    "nest",
+    [
+        lambda values: values,
+        lambda values: pa.StructArray.from_arrays([values], ["s"]),
+        lambda values: pa.ListArray.from_arrays(list(range(0, 41, 2)), values),
+    ],
+    ids=["column", "struct", "list"],
+)
+def test_parts_of_structs_with_flags_are_written(
+    nest: Callable[[pa.Array], pa.Array], tmp_path: Path
+) -> None:
+    whole = pa.record_batch({"s": of_flags(nest)})
+    parts = [whole.slice(0, 7), whole.slice(7, 6), whole.slice(13)]
+
+    stored = lance.write_dataset(pa.Table.from_batches(map(uncut, parts)), tmp_path)
+
+    assert stored.to_table().to_pylist() == whole.to_pylist()
+
+
+def test_a_batch_that_two_files_share_is_divided_at_the_end_of_a_file(tmp_path: Path) -> None:
+    whole = pa.record_batch({"s": of_flags(lambda values: values)})
+    batches = [whole.slice(0, 5), whole.slice(5)]
+
+    stored = lance.write_dataset(
+        pa.Table.from_batches(uncut_files(batches, 8)), tmp_path, max_rows_per_file=8
+    )
+
+    assert [fragment.physical_rows for fragment in stored.get_fragments()] == [8] * 5
+    assert stored.to_table().to_pylist() == whole.to_pylist()
 
 
 def test_other_rows_are_not_copied() -> None:
