@@ -361,7 +361,7 @@ def check_tables(hook: LanceHook, name: str) -> Iterator[Finding]:
             "warning",
             name,
             "there is no such table, and no table in a namespace of this name",
-            "Correct the name, unless it is that of an empty namespace.",
+            "Correct the name, unless it names an empty namespace.",
         )
     for table in tables:
         yield from run(f"table {table}", partial(check_table, hook, table))

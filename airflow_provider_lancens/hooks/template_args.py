@@ -360,9 +360,9 @@ def _type(value: Any) -> str:
 
 
 def _unless_text(template: str, context: Mapping[str, Any], jinja_env: Any, number: Any) -> Any:
-    """Return a natively rendered number or boolean, or the text that native rendering made it of.
+    """Return a number or a boolean that a template renders to, or the text if it renders to text.
 
-    Tag ``2026_11_01`` would be 20261101, tag ``1_0`` version 10, and tag ``True`` no text.
+    Native rendering would make the tag ``2026_11_01`` 20261101, ``1_0`` version 10, and ``True`` a boolean.
     """
     parsed = jinja_env.from_string(template)
     nodes = list(parsed.root_render_func(parsed.new_context(dict(context))))

@@ -35,8 +35,9 @@ _log = logging.getLogger(__name__)
 class LanceReader(DataSourceReader):
     """Reads a task's groups.
 
-    It takes no filters of Spark, which keeps those of a query: later queries of the same DataFrame would read
-    only these rows, if they push down no filters themselves, and so would the other scans of one query.
+    It accepts no filters from Spark, which reuses the filters of one query: later queries of the same
+    DataFrame, and other scans of one query, would read only these rows if they push down no filters
+    themselves.
     """
 
     def __init__(self, task: ReadTask) -> None:

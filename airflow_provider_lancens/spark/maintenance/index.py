@@ -483,7 +483,7 @@ def build_index(
     index doesn't cover. A driver that dies leaves unreferenced files.
 
     `spark` is the session, or a function that starts one, called only if there is work; `keeps_options` says
-    whether an index that is replaced keeps its options where none are given, as one that is extended. See
+    whether a replaced index keeps the options that aren't given, as an extended index does. See
     `Table.create_index` for the other arguments and errors.
     """
     started = time.monotonic()
