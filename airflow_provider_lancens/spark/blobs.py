@@ -40,7 +40,7 @@ def is_blob(arrow: pa.DataType) -> bool:
 def is_old_blob(field: pa.Field) -> bool:
     """Return whether a column is a blob column of a file format before 2.2, which other writers can create.
 
-    Its type in the schema is binary, but Lance's scans return the positions of the bytes instead of the bytes.
+    Its type in the schema is binary, but a scan by Lance returns the positions of the bytes, not the bytes.
     """
     return b"lance-encoding:blob" in (field.metadata or {})
 
