@@ -21,6 +21,7 @@ from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.formatting import example_of
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.lance_errors import LANCE_ERRORS
+from airflow_provider_lancens.namespace.storage.vended_options import snapshot
 from airflow_provider_lancens.spark.maintenance.indexed_column import IndexedColumn
 from airflow_provider_lancens.spark.maintenance.maintenance_options import (
     DEFAULT_MAX_DELETED_SHARE,
@@ -275,9 +276,14 @@ def text_options_before(
     if not _is_plain_text(present):
         return None
     found = _text_options(dataset, storage_options, spec, present)
-    if found is None or any(found.get(name) != value for name, value in spec.options.items()):
+    if found is None or any(_unordered(found.get(name)) != _unordered(v) for name, v in spec.options.items()):
         return None
     return found
+
+
+def _unordered(option: Any) -> Any:
+    """Return an option so that it can be compared: stop words are the same in any order."""
+    return frozenset(option) if isinstance(option, list | tuple | set) else option
 
 
 def options_kept(
@@ -326,7 +332,7 @@ def _text_options(
     if segment.base_id is not None:
         return None
     path = f"{dataset.uri}/_indices/{segment.uuid}/metadata.lance"
-    file = LanceFileReader(path, storage_options=dict(storage_options or {}))
+    file = LanceFileReader(path, storage_options=snapshot(storage_options or {}))
     params = (file.metadata().schema.metadata or {}).get(b"params")
     if params is None:
         return None
@@ -352,7 +358,7 @@ def _read_quantizer(
         return None
     vectors = dataset.schema.field(spec.column).type
     path = f"{dataset.uri}/_indices/{segment.uuid}/auxiliary.idx"
-    file = LanceFileReader(path, storage_options=dict(storage_options or {}))
+    file = LanceFileReader(path, storage_options=snapshot(storage_options or {}))
     metadata = json.loads(json.loads(file.metadata().schema.metadata[b"storage_metadata"])[0])
     tensor = bytes(file.read_global_buffer(metadata["codebook_position"]))
     values = np.frombuffer(tensor, dtype=np.uint8)

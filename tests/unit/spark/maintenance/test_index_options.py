@@ -11,7 +11,9 @@ import pytest
 from lance.query import MatchQuery, PhraseQuery
 from lance_namespace import DeclareTableRequest
 
+from airflow_provider_lancens.namespace.storage.vended_options import EXPIRES_AT, VendedOptions
 from airflow_provider_lancens.spark.maintenance import IndexSpec, Thresholds
+from airflow_provider_lancens.spark.maintenance.index import text_options_before, trained_before
 from airflow_provider_lancens.spark.maintenance.maintain import maintain_table
 from airflow_provider_lancens.spark.maintenance.maintenance_options import MaintenancePlan
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec
@@ -83,6 +85,22 @@ def test_new_texts_are_indexed_as_the_others(
 
 
 @pytest.mark.parametrize("bring_up_to_date", [extend, maintain])
+def test_the_same_stop_words_in_another_order_extend_an_index(
+    lake: NamespaceSpec, location: str, bring_up_to_date: Bring
+) -> None:
+    lance.write_dataset(texts(20), location)
+    build(lake, spec_of("s", "INVERTED", custom_stop_words=["red", "pie"]))
+    [before] = described(location).segments
+    lance.write_dataset(texts(20), location, mode="append")
+
+    bring_up_to_date(lake, spec_of("s", "INVERTED", custom_stop_words=("pie", "red")))
+
+    index = described(location)
+    assert (len(index.segments), index.num_rows_indexed) == (2, 40)
+    assert before.uuid in [segment.uuid for segment in index.segments]
+
+
+@pytest.mark.parametrize("bring_up_to_date", [extend, maintain])
 @pytest.mark.parametrize("other", [{"with_position": True}, {"custom_stop_words": ["red"]}])
 def test_texts_are_indexed_anew_with_other_options(
     lake: NamespaceSpec, location: str, bring_up_to_date: Bring, other: dict[str, Any]
@@ -146,3 +164,21 @@ def test_an_index_that_is_replaced_has_the_given_options_alone(lake: NamespaceSp
     build(lake, spec_of("v", "IVF_FLAT", metric="cosine"))
     build(lake, spec_of("v", "IVF_FLAT"), if_exists="replace")
     assert described(location).details["metric_type"].lower() == "l2"
+
+
+PQ = spec_of("v", "IVF_PQ", num_partitions=1, num_bits=4, num_sub_vectors=2)
+
+
+@pytest.mark.parametrize(
+    ("rows", "spec", "read"),
+    [(texts(20), spec_of("s", "INVERTED"), text_options_before), (vectors(40), PQ, trained_before)],
+)
+def test_the_options_of_an_index_are_read_with_current_credentials(
+    lake: NamespaceSpec, location: str, rows: pa.Table, spec: IndexSpec, read: Callable[..., Any]
+) -> None:
+    dataset, renewed = lance.write_dataset(rows, location), []
+    build(lake, spec)
+    vended: Any = VendedOptions(lambda: renewed.append(1) or lake.connect(), ("t",), {}, {EXPIRES_AT: "1"})  # type: ignore[func-returns-value]
+
+    assert read(dataset.checkout_version(2), vended, spec, described(location)) is not None
+    assert renewed
