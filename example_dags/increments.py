@@ -37,7 +37,7 @@ def orders(spark: Any, day: int) -> Any:
 # [START howto_increment]
 def revenue(spark: Any, orders: Any) -> Any:
     """Return the revenue of the days that changes touch, and whether a day has no orders any more."""
-    days = orders.changes().read(columns=["day"]).distinct()
+    days = orders.changes().read(columns=["day"]).select("day").distinct()
     query = """
         SELECT day, sum(amount) AS revenue, count(amount) = 0 AS is_empty
         FROM {days} LEFT JOIN {orders} USING (day)

@@ -1603,7 +1603,8 @@ class Changes:
         """Return the changed rows as a Spark DataFrame, with ``_change_type`` and ``_commit_version``.
 
         Args:
-            columns: the columns, in this order; None reads all.
+            columns: the columns, in this order; None reads all. ``_change_type`` and ``_commit_version``
+                follow in any case.
             filter: a condition on the rows, see docs/conditions.md.
 
         Raises:

@@ -99,7 +99,7 @@ def read_changes(
         after_version: the version whose rows are known, such as the `previous_version` of a sensor; None
             or 0, before the first version, returns all rows of `version` as inserted.
         version: the last version of the range.
-        columns: the columns to read, in this order; None reads all.
+        columns: the columns to read, in this order; None reads all. The two above follow in any case.
         filter: a condition, see docs/conditions.md, on the rows, before and after their change; its columns
             must have had the same names in both versions.
         if_unavailable: what to do if the changes are unknown: ``fail``, or ``read_all``, which returns
