@@ -217,12 +217,10 @@ class Json:
             with suppress(json.JSONDecodeError):
                 _check_numbers(block, schema, inferred=self.schema is None)
             raise
-        if (
-            any(map(_is_large, rows.columns))
-            or (any(map(_has_zeros, rows.columns)) and _TINY.search(block))
-            or any(re.search(may_overflow(arrow).encode(), block) for arrow in _decimals(schema.types))
-        ):
+        if any(map(_is_large, rows.columns)) or (any(map(_has_zeros, rows.columns)) and _TINY.search(block)):
             _check_numbers(block, schema, inferred=self.schema is None)
+        elif (long := _long_decimal(schema)) is not None and long.search(block):
+            _check_numbers(block, schema, inferred=self.schema is None, only=long)
         return rows
 
     def _rows(self, block: bytes, schema: pa.Schema) -> pa.RecordBatch:
@@ -353,6 +351,18 @@ def _decimals(types: Iterable[pa.DataType]) -> set[pa.DataType]:
     return found
 
 
+def _long_decimal(schema: pa.Schema) -> re.Pattern[bytes] | None:
+    """Return a pattern of the numbers of JSON that Arrow may take for other decimals; None without any.
+
+    It matches complete numbers, also in quotes, so that hardly any other text is parsed again.
+    """
+    patterns = sorted({may_overflow(arrow) for arrow in _decimals(schema.types)})
+    if not patterns:
+        return None
+    digits = rf"(?=[0-9.]*(?:{'|'.join(patterns)}))[0-9.]+(?:[eE][+-]?[0-9]+)?"
+    return re.compile(rf'[:\[,]\s*"?\s*[+-]?{digits}\s*["\s,\]}}]'.encode())
+
+
 def _has_zeros(array: pa.Array) -> bool:
     if pa.types.is_floating(array.type):
         return bool(pc.any(pc.equal(array.cast(pa.float64()), 0.0), min_count=0).as_py())
@@ -412,8 +422,12 @@ def _inexact(text: object) -> str:
     )
 
 
-def _check_numbers(block: bytes, schema: pa.Schema, *, inferred: bool) -> None:
+def _check_numbers(
+    block: bytes, schema: pa.Schema, *, inferred: bool, only: re.Pattern[bytes] | None = None
+) -> None:
     for row, line in enumerate(_lines(block)):
+        if only is not None and only.search(line) is None:
+            continue
         values = json.loads(line, parse_float=_Number) or {}  # a row may be null
         for field in schema:
             if reason := _lost_number(values.get(field.name), field.type, inferred):

@@ -655,6 +655,17 @@ def test_a_null_inside_a_row_of_json_stays_null(read: Read, tmp_path: Path) -> N
     ]
 
 
+def test_json_with_decimals_is_not_parsed_again_for_the_sake_of_other_text(
+    read: Read, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.json").write_text(
+        '{"x": 1.25, "id": "3e1f8f60-8d4e-11ef", "s": "1e5 4e3", "day": "2026-11-29"}'
+    )
+    monkeypatch.setattr(json, "loads", lambda *_, **__: pytest.fail("parsed again"))
+
+    assert read("json", schema={"x": "decimal(10, 2)", "id": "string"})["x"].to_pylist() == [Decimal("1.25")]
+
+
 @pytest.mark.parametrize("kind", ["double", "decimal(38, 2)"])
 def test_a_row_of_json_may_be_null_beside_large_numbers(read: Read, tmp_path: Path, kind: str) -> None:
     (tmp_path / "a.json").write_text('{"x": 12345678901234567890.5}\nnull')
