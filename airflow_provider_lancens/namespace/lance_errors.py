@@ -31,6 +31,7 @@ _REFUSALS = {
     r"Not supported": "INVALID_INPUT",
     r"Received literal": "INVALID_INPUT",
     r"Ref is invalid": "INVALID_INPUT",
+    r"Ref conflict": "INVALID_INPUT",
     r"(?:.* )?different schema": "TABLE_SCHEMA_VALIDATION_ERROR",
     r"LanceError\(Schema\)": "TABLE_SCHEMA_VALIDATION_ERROR",
     r"LanceError\(Arrow\)(?!: C Data interface)": "INVALID_INPUT",

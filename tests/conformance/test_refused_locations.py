@@ -3,8 +3,11 @@
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
+import lance
+import pyarrow as pa
 import pytest
 from lance_namespace.errors import ErrorCode, LanceNamespaceError
 
@@ -102,3 +105,30 @@ def test_an_invalid_location_cannot_be_declared_or_registered(
     for operation in (namespace.declare_table, namespace.register_table):
         with refused("location: expected an absolute path or URL"):
             operation({"id": [*db, "t"], "location": REFUSED[location]})
+
+
+@on_both
+@pytest.mark.parametrize(
+    "folder", ["tree/trial", "tree/team/trial", "data/inner.lance", "_indices/inner.lance"]
+)
+def test_no_table_is_declared_or_registered_in_a_folder_of_another_dataset(
+    namespace: Any, db: list[str], tmp_path: Path, folder: str
+) -> None:
+    orders = tmp_path / "orders.lance"
+    lance.write_dataset(pa.table({"id": [1]}), orders).create_branch("trial")
+    (tmp_path / "link").symlink_to(orders / Path(folder).parts[0])
+    for location in (orders / folder, tmp_path / "link" / Path(*Path(folder).parts[1:])):
+        for operation in (namespace.declare_table, namespace.register_table):
+            with refused(folder.partition("/")[0], str(orders)):
+                operation({"id": [*db, "t"], "location": str(location)})
+    assert namespace.list_tables({"id": db}).tables == []
+
+
+@on_both
+def test_a_table_in_a_folder_that_is_named_as_one_of_lance_is_registered(
+    namespace: Any, db: list[str], tmp_path: Path
+) -> None:
+    location = str(tmp_path / "data" / "tree" / "orders.lance")
+    lance.write_dataset(pa.table({"id": [1]}), location)
+    namespace.register_table({"id": [*db, "t"], "location": location})
+    assert namespace.describe_table({"id": [*db, "t"]}).location == location

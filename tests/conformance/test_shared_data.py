@@ -79,7 +79,7 @@ def test_data_used_by_a_foreign_table_is_not_dropped(
 def test_data_inside_another_tables_location_is_not_dropped(
     namespace: LanceNamespace, db: list[str], data_folder: Path
 ) -> None:
-    namespace.declare_table({"id": [*db, "inside"], "location": str(data_folder / "data" / "b.lance")})
+    namespace.declare_table({"id": [*db, "inside"], "location": str(data_folder / "inside" / "b.lance")})
     for table in ("t", "inside"):
         with refused_with(ErrorCode.INVALID_INPUT, "inside" if table == "t" else "t"):
             namespace.drop_table({"id": [*db, table]})

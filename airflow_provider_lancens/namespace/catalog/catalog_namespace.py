@@ -53,6 +53,7 @@ from airflow_provider_lancens.namespace.requests import as_model, choice
 from airflow_provider_lancens.namespace.storage import object_store
 from airflow_provider_lancens.namespace.storage.allowed_locations import AllowedLocations
 from airflow_provider_lancens.namespace.storage.clones import Clones
+from airflow_provider_lancens.namespace.storage.enclosing_dataset import check_not_enclosed
 from airflow_provider_lancens.namespace.storage.location_overlap import is_remote, store_of
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
 from airflow_provider_lancens.namespace.storage.missing_files import StoredVersions
@@ -192,12 +193,13 @@ class CatalogNamespace(LanceNamespace):
         Raises:
             UnsupportedOperationError: (0) the metastore is to decide its versions.
             TableAlreadyExistsError: (5) it exists.
-            InvalidInputError: (13) of a folder without entries: the table was deregistered there.
+            InvalidInputError: (13) the location is in a folder of another dataset; or, of a folder without
+                entries, the table was deregistered there.
         """
         asked = as_model(models.DeclareTableRequest, request)
         self._refuse_managed(asked.properties)
         if asked.location is not None:
-            self._checked(asked.location, self._subject(asked.id))
+            self._check_not_enclosed(asked.location, self._subject(asked.id))
         declared = self._declared(asked)
         table = self._subject(asked.id)
         self._refuse_decided(declared.managed_versioning, table)
@@ -216,12 +218,12 @@ class CatalogNamespace(LanceNamespace):
             UnsupportedOperationError: (0) the metastore is to decide its versions, or the entry of a table
                 that exists is to be replaced, and the catalog can't; or it had no effect.
             TableAlreadyExistsError: (5) it exists.
-            InvalidInputError: (13) of a folder: the location isn't below its root, overlaps its entries, or
-                isn't the folder of a table of the topmost level.
+            InvalidInputError: (13) the location is in a folder of another dataset; or, of a folder, it isn't
+                below its root, overlaps its entries, or isn't the folder of a table of the topmost level.
         """
         asked = as_model(models.RegisterTableRequest, request)
         self._refuse_managed(asked.properties)
-        self._checked(asked.location, self._subject(asked.id))
+        self._check_not_enclosed(asked.location, self._subject(asked.id))
         try:
             passed = asked.model_copy(update={"location": self._registrable(asked)})
             registered = self._called("register_table", models.RegisterTableRequest, passed)
@@ -578,6 +580,16 @@ class CatalogNamespace(LanceNamespace):
                 "'allowed_locations' to the prefixes of all its tables"
             )
         return checked
+
+    def _check_not_enclosed(self, location: str, subject: str) -> None:
+        """Check a location that a table is to have, see `check_not_enclosed`.
+
+        Raises:
+            InvalidInputError: (13) it is invalid, or in a folder of another dataset.
+            PermissionDeniedError: (15) as `_checked`.
+        """
+        checked = self._checked(location, subject)
+        check_not_enclosed(checked, self._config.storage_options, self._config.allowed, subject)
 
     def _given(self, location: str | None, table: str) -> str:
         if not location:

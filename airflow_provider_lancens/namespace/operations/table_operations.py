@@ -39,6 +39,7 @@ from airflow_provider_lancens.namespace.operations.table_listing import TableLis
 from airflow_provider_lancens.namespace.paging import Page, PageRequest
 from airflow_provider_lancens.namespace.storage import default_layout, object_store, purge
 from airflow_provider_lancens.namespace.storage.clones import Clones
+from airflow_provider_lancens.namespace.storage.enclosing_dataset import check_not_enclosed
 from airflow_provider_lancens.namespace.storage.location_overlap import ResolvedLocation
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
 from airflow_provider_lancens.namespace.storage.object_store import StoreId
@@ -83,13 +84,15 @@ class TableOperations:
         Raises:
             NamespaceNotFoundError: (1) its namespace doesn't exist.
             TableAlreadyExistsError: (5) a catalog table of that name exists, Lance or not.
-            InvalidInputError: (13) the location or a property is invalid.
+            InvalidInputError: (13) the location or a property is invalid, or the location is in a folder of
+                another dataset.
             UnsupportedOperationError: (0) it is to be managed by a metastore that can't compare-and-set.
             InternalError: (18) the server failed, such as on creating the folder.
             ConcurrentModificationError: (14) a write to a former table at the given location is running.
         """
         catalog_table = self._new_catalog_table(table, location, properties)
         if location is not None:
+            self._check_not_enclosed(catalog_table)
             self._check_no_former_writes(catalog_table)
         try:
             self.metastore.create_table(catalog_table)
@@ -115,7 +118,8 @@ class TableOperations:
                 client dropped its ``table_type``. Its ``managed_by`` is kept if `properties` has none.
 
         Raises:
-            InvalidInputError: (13) no location, or the catalog table to replace isn't Lance.
+            InvalidInputError: (13) no location, one in a folder of another dataset, or the catalog table to
+                replace isn't Lance.
             NamespaceNotFoundError: (1) as for `declare`.
             TableAlreadyExistsError: (5) as for `declare`.
             ConcurrentModificationError: (14) a write is running that would be lost, or the table was changed
@@ -128,6 +132,7 @@ class TableOperations:
         replaced = self._replaceable(table, location) if overwrite else None
         kept = _managed_by(replaced) if replaced else {}
         catalog_table = self._new_catalog_table(table, location, {**kept, **properties})
+        self._check_not_enclosed(catalog_table)
         if replaced and table_properties.is_lance(replaced) and table_properties.STATE in replaced.parameters:
             return self._replace(replaced, catalog_table)
         if replaced:
@@ -390,6 +395,11 @@ class TableOperations:
                 self.metastore.drop_table(now)
         except spec_errors.TableNotFoundError:
             log.info("Table %s: another client has dropped it meanwhile", catalog_table.id)
+
+    def _check_not_enclosed(self, catalog_table: CatalogTable) -> None:
+        location = self.location_of(catalog_table)
+        options, allowed = self.config.storage_options, self.config.allowed
+        check_not_enclosed(location, options, allowed, f"table {catalog_table.id}")
 
     def _check_no_former_writes(self, catalog_table: CatalogTable) -> None:
         """Refuse a location at which others write to a table that was dropped, where the storage tells."""

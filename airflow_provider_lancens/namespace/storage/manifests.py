@@ -42,7 +42,9 @@ class Manifests(TableFiles):
 
     def newest(self) -> int | None:
         """Return the newest version that has its final name; None if there is none."""
-        return object_store.latest_version(self.location, self._storage_options)
+        return object_store.latest_version(
+            self.location, self._storage_options, is_optional=self._is_optional
+        )
 
     def newest_manifest(self) -> Manifest | None:
         """Return the newest version's manifest, by the same one listing; without its attributes."""

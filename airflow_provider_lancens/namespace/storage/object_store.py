@@ -92,12 +92,15 @@ _without_bulk_deletes: set[StoreId] = set()
 """The stores that have refused to delete several objects by one request, for this process."""
 
 
-def latest_version(location: str, storage_options: Mapping[str, str]) -> int | None:
+def latest_version(
+    location: str, storage_options: Mapping[str, str], *, is_optional: bool = False
+) -> int | None:
     """Return the newest version of the dataset at a location.
 
     Args:
         location: the table's root, as `describe_table` returns it.
         storage_options: Lance's storage options for it.
+        is_optional: as of `open_store`.
 
     Returns:
         The version; None if there is no dataset yet.
@@ -110,11 +113,13 @@ def latest_version(location: str, storage_options: Mapping[str, str]) -> int | N
         ServiceUnavailableError: (17) the storage can't be reached or returned an error, or the bucket does
             not exist.
     """
-    newest = newest_manifest(location, storage_options)
+    newest = newest_manifest(location, storage_options, is_optional=is_optional)
     return None if newest is None else version_of(newest)
 
 
-def newest_manifest(location: str, storage_options: Mapping[str, str]) -> str | None:
+def newest_manifest(
+    location: str, storage_options: Mapping[str, str], *, is_optional: bool = False
+) -> str | None:
     """Return the path of the newest version's manifest, relative to the location; None if there is none.
 
     It costs one listing request, of the newest thousand names where the dataset has V2 names and the store
@@ -123,12 +128,13 @@ def newest_manifest(location: str, storage_options: Mapping[str, str]) -> str | 
     Args:
         location: the table's root.
         storage_options: Lance's storage options for it.
+        is_optional: as of `open_store`.
 
     Raises:
         LanceNamespaceError: as `latest_version`.
     """
     location = Location.of(location)
-    store = open_store(location, storage_options)
+    store = open_store(location, storage_options, is_optional=is_optional)
     if store is None:
         return None
     with storage_errors(location, storage_options):

@@ -178,6 +178,16 @@ def first_foreign_path(location: str) -> str | None:
     return None
 
 
+def is_of_inner_dataset(path: str) -> bool:
+    """Whether a file in one of Lance's own folders of a table is of another dataset in there.
+
+    Args:
+        path: its path relative to the table's location.
+    """
+    folders = path.split("/")[1:-1]
+    return not _is_own(path) and not set(folders).isdisjoint(LANCE_ENTRIES)
+
+
 def _check_not_linked(root: Path) -> None:
     for path in (root, root / VERSIONS):
         if path.is_symlink():

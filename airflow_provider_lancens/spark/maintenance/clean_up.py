@@ -115,7 +115,8 @@ def remove_versions(
 
     Raises:
         ServiceUnavailableError: (17) the storage refused to delete some files; a repetition continues.
-        UnsupportedOperationError: (0) the table has branches and clones.
+        UnsupportedOperationError: (0) the table has branches and clones, or a file of another dataset is in
+            its folders.
     """
     unfinished = removals_at(files)
     stored = files.all()
@@ -211,8 +212,12 @@ class _Plan:
         """Return which of its files clones of the table need.
 
         Raises:
-            UnsupportedOperationError: (0) there are clones, and only Lance knows all files.
+            UnsupportedOperationError: (0) there are clones, and only Lance knows all files; or some files are
+                of another dataset.
         """
+        foreign = next(filter(purge.is_of_inner_dataset, self.files), None)
+        if foreign is not None:  # local ones are searched beforehand, whatever their age
+            raise _not_own(cloned.target.id, foreign)
         if not self.is_complete and (clones := cloned.registered()):
             raise spec_errors.UnsupportedOperationError(
                 f"table {cloned.target.id}: table {clones[0].table} is a shallow clone that refers to its "
@@ -425,11 +430,14 @@ def _check_unlinked(opened: MaintainedTable) -> None:
     location = opened.target.dataset.location
     foreign = purge.first_foreign_path(location)
     if foreign is not None:
-        raise spec_errors.UnsupportedOperationError(
-            f"table {opened.target.id}: {foreign} is a symbolic link or another dataset inside "
-            "the table's own, and a clean-up would delete its contents; move it out of the table's "
-            "location first"
-        )
+        raise _not_own(opened.target.id, foreign)
+
+
+def _not_own(table: TableId, path: str) -> spec_errors.UnsupportedOperationError:
+    return spec_errors.UnsupportedOperationError(
+        f"table {table}: {path} is a symbolic link or another dataset inside the table's own, or a file of "
+        "it, and a clean-up would delete its contents; move it out of the table's location first"
+    )
 
 
 def _tagged(opened: MaintainedTable, expired: Sequence[str]) -> int:

@@ -97,6 +97,7 @@ def test_no_secret_is_shown() -> None:
         (ValueError("External error: Encountered corrupt file: invalid utf-8 sequence of 1 bytes"), 19),
         (OSError("LanceError(Arrow): Invalid argument error: offset overflow"), 13),
         (OSError("Ref is invalid: Ref cannot be empty"), 13),
+        (OSError('Ref conflict error: Branch b is referenced by tags [("t", 2)], can not delete'), 13),
         (OSError("Not found: Fragment 0 does not contain any data, /x/lance/rust/fragment.rs:1:2"), 19),
         (OSError("LanceError(Arrow): C Data interface error: IOError: slow"), 17),
         (ValueError("External error: LanceError(IO): Generic S3 error: timeout"), 17),

@@ -116,6 +116,16 @@ def test_the_entries_of_the_catalog_are_neither_registered_nor_dropped(
     namespace.deregister_table({"id": ORDERS})
 
 
+@pytest.mark.parametrize("folder", ["tree/trial", "data/inner.lance"])
+def test_no_table_is_declared_or_registered_in_a_folder_of_another_dataset(
+    namespace: CatalogNamespace, root: Path, folder: str
+) -> None:
+    location = write(root / "lake" / "orders.lance")
+    for operation in (namespace.declare_table, namespace.register_table):
+        with pytest.raises(InvalidInputError, match="of the dataset at"):
+            operation({"id": ORDERS, "location": f"{location}/{folder}"})
+
+
 def test_datasets_inside_that_have_no_entry_are_kept(namespace: CatalogNamespace, root: Path) -> None:
     for place in ("lake2/orders.lance", "lake2/more/lines.lance"):
         write(root / place)

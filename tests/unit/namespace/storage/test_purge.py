@@ -182,3 +182,20 @@ def test_an_interrupted_removal_is_finished_by_the_next_one(
         assert len(content(root)) == files - count
     remove(root)
     assert not root.exists()
+
+
+@pytest.mark.parametrize(
+    ("path", "is_inner"),
+    [
+        ("data/inner.lance/data/a.lance", True),
+        ("_indices/inner.lance/_versions/1.manifest", True),
+        ("_transactions/inner/_transactions/a.txn", True),
+        ("data/a.lance", False),
+        ("data/fragment/a.blob", False),
+        ("_indices/0b2cf2c1-7f0a-4a43-9b1c-0c5a1f0c2a11/data/a.idx", False),
+        ("tree/trial/data/a.lance", False),
+        ("data/unknown/a.lance", False),
+    ],
+)
+def test_a_file_of_another_dataset_in_lance_s_folders_is_told_by_its_path(path: str, is_inner: bool) -> None:
+    assert purge.is_of_inner_dataset(path) is is_inner

@@ -11,8 +11,9 @@ from typing import Any
 import lance
 import pytest
 from lance_namespace import LanceNamespace
-from lance_namespace.errors import ConcurrentModificationError
+from lance_namespace.errors import ConcurrentModificationError, UnsupportedOperationError
 
+from airflow_provider_lancens.namespace.storage import purge
 from airflow_provider_lancens.namespace.storage.object_store import VERSIONS, manifest_names
 from airflow_provider_lancens.spark.commit.committer import Committer
 from airflow_provider_lancens.spark.commit.write_lease import acquire_lease
@@ -22,7 +23,7 @@ from airflow_provider_lancens.spark.maintenance.clean_up import clean_up_version
 from airflow_provider_lancens.spark.maintenance.table_state import table_state
 from airflow_provider_lancens.spark.table.history import data_changed
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable, resolved_table
-from tests.support.prepared_tables import prepare
+from tests.support.prepared_tables import ROWS, prepare
 
 NOW = timedelta(0)
 
@@ -155,3 +156,23 @@ def test_a_link_that_is_put_into_the_table_meanwhile_is_not_followed(
     monkeypatch.setattr(clean_up, "_explained", plan_and_link)
     assert clean_up_versions(namespace, "orders", older_than=NOW).versions == 2
     assert {path.name: path.read_bytes() for path in elsewhere.iterdir()} == before
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+@pytest.mark.parametrize("folder", ["data", "_indices"])
+def test_a_dataset_in_a_folder_of_the_table_is_not_removed_on_an_object_store(
+    namespace: LanceNamespace,
+    target: ResolvedTable,
+    monkeypatch: pytest.MonkeyPatch,
+    folder: str,
+    dry_run: bool,
+) -> None:
+    inner = lance.write_dataset(ROWS, f"{target.dataset.location}/{folder}/inner.lance")
+    age(target, days=30)
+    monkeypatch.setattr(purge, "first_foreign_path", lambda location: None)  # only local folders are searched
+
+    with pytest.raises(UnsupportedOperationError, match="another dataset inside the table's own"):
+        clean_up_versions(namespace, "orders", older_than=NOW, dry_run=dry_run)
+
+    assert lance.dataset(inner.uri).to_table() == ROWS
+    assert len(versions(target)) == 3
