@@ -360,7 +360,7 @@ def _long_decimal(schema: pa.Schema) -> re.Pattern[bytes] | None:
     if not patterns:
         return None
     digits = rf"(?=[0-9.]*(?:{'|'.join(patterns)}))[0-9.]+(?:[eE][+-]?[0-9]+)?"
-    return re.compile(rf'[:\[,]\s*"?\s*[+-]?{digits}\s*["\s,\]}}]'.encode())
+    return re.compile(rf'[:\[,]\s*"?\s*[+-]?{digits}\s*[",\]}}]'.encode())
 
 
 def _has_zeros(array: pa.Array) -> bool:
