@@ -35,9 +35,12 @@ from airflow_provider_lancens.namespace.interface.open_dataset import (
     opened_to_commit,
     with_system_columns,
 )
+from airflow_provider_lancens.namespace.locations import shown_location
 from airflow_provider_lancens.namespace.operations.catalog_columns import update_catalog_columns
 from airflow_provider_lancens.namespace.paging import page_of
 from airflow_provider_lancens.namespace.requests import as_model, choice, refuse, table_id
+from airflow_provider_lancens.namespace.storage.file_paths import is_file_path
+from airflow_provider_lancens.namespace.storage.object_store import BRANCHES, VERSIONS
 from airflow_provider_lancens.namespace.storage.table_links import check_links
 from airflow_provider_lancens.namespace.storage.version_tags import (
     create_branch,
@@ -46,6 +49,7 @@ from airflow_provider_lancens.namespace.storage.version_tags import (
     list_branches,
     list_tags,
     move_tag,
+    temporary_tag,
 )
 
 if TYPE_CHECKING:
@@ -228,9 +232,10 @@ class DataRequests(NamespaceCore):
         model = as_model(models.UpdateTableRequest, request)
         refuse(model, {"properties": _NO_PROPERTIES})
         with opened_to_commit(self, model) as dataset:
+            _check_once("updates", [column for column, _ in model.updates])
             updates = {
                 column: parse_expression(text, dataset.schema, f"updates: {column}")
-                for column, text in dict(model.updates).items()
+                for column, text in model.updates
             }
             predicate = lance_condition(dataset, model.predicate, "predicate")
             changed = dataset.update(updates, predicate)
@@ -483,6 +488,8 @@ class DataRequests(NamespaceCore):
             LanceNamespaceError: see `opened`.
         """
         model = as_model(models.CreateTableBranchRequest, request)
+        if not is_file_path(f"{BRANCHES}/{model.name}/{VERSIONS}"):
+            raise InvalidInputError(f"name: expected the name of a branch, got {shown_location(model.name)}")
         data = TableData.of(self, model.id)
         with data.specified_errors():
             check_links(data.location, model.name)
@@ -518,6 +525,7 @@ class DataRequests(NamespaceCore):
             LanceNamespaceError: see `opened_to_commit`.
         """
         model = as_model(models.AlterTableAddColumnsRequest, request)
+        _check_once("new_columns", [entry.name for entry in model.new_columns])
         for entry in model.new_columns:
             refuse(entry, {"computed": _NOT_STORED, "virtual_column": _NOT_STORED})
             if not entry.expression:
@@ -600,6 +608,8 @@ class DataRequests(NamespaceCore):
         """Make an older version the newest again, by a new commit.
 
         Raises:
+            ConcurrentModificationError: (14) a clean-up may be removing the version.
+            InvalidInputError: (13) the version is staged.
             LanceNamespaceError: see `opened_to_commit`.
         """
         model = as_model(models.RestoreTableRequest, request)
@@ -607,7 +617,9 @@ class DataRequests(NamespaceCore):
         data.check_commits()
         with data.specified_errors():
             dataset = data.open(model.version, model.branch)
-            dataset.restore()  # type: ignore[no-untyped-call]
+            version = (model.branch, model.version) if model.branch else model.version
+            with temporary_tag(dataset, data.files, version):
+                dataset.restore()  # type: ignore[no-untyped-call]
             return models.RestoreTableResponse(transaction_id=last_transaction(dataset))
 
     def update_catalog_columns(
@@ -732,6 +744,11 @@ class _DeclaredNamespace(LanceNamespace):
 
 
 def _merge_of(dataset: LanceDataset, model: models.MergeInsertIntoTableRequest, rows: pa.Schema) -> Any:
+    for switch in ("when_matched_update_all", "when_not_matched_by_source_delete"):
+        if getattr(model, f"{switch}_filt") is not None and not getattr(model, switch):
+            raise InvalidInputError(
+                f"{switch}_filt: has no effect without {switch}; set it, or leave this out"
+            )
     merge: Any = dataset.merge_insert(model.on)
     if model.when_matched_update_all:
         merge = merge.when_matched_update_all(
@@ -756,6 +773,12 @@ def _matched_condition(dataset: LanceDataset, rows: pa.Schema, text: str | None)
         return None
     both = pa.schema([("source", pa.struct(list(rows))), ("target", pa.struct(list(dataset.schema)))])
     return parse_condition(text, both, "when_matched_update_all_filt").lance_sql
+
+
+def _check_once(argument: str, columns: Sequence[str]) -> None:
+    for column in columns:
+        if columns.count(column) > 1:
+            raise InvalidInputError(f"{argument}: column {column!r} is named twice")
 
 
 def _duration(text: str) -> timedelta:
@@ -836,7 +859,7 @@ def _nearest(dataset: LanceDataset, model: Any, vector: list[float]) -> dict[str
     nearest: dict[str, Any] = {
         "column": model.vector_column or _vector_column(dataset.schema),
         "q": vector,
-        "k": model.k,
+        "k": model.k + (model.offset or 0),  # the scanner skips rows of those that the search finds
         "use_index": not model.bypass_vector_index,
         **{name: value for name, value in given.items() if value is not None},
     }

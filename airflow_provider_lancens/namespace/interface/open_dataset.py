@@ -44,6 +44,16 @@ if TYPE_CHECKING:
     from lance import LanceDataset
     from lance_namespace import LanceNamespace
 
+_REFUSALS = (
+    OSError,
+    ValueError,
+    RuntimeError,
+    KeyError,
+    NotImplementedError,
+    TypeError,
+    OverflowError,
+)
+"""What Lance raises; the last two for values of a request that its native code can't take."""
 _MISSING = "was not found"
 _INVALID = "Invalid user input"
 _OTHER_COLUMNS = "different schema"
@@ -159,7 +169,7 @@ class TableData:
                 yield
         except LanceNamespaceError:
             raise
-        except (OSError, ValueError, RuntimeError, KeyError, NotImplementedError) as error:
+        except _REFUSALS as error:
             raise self._specified(error) from shareable_cause(error, secret_values(self.options))
 
     def _specified(self, error: Exception) -> LanceNamespaceError:

@@ -8,10 +8,12 @@ from typing import Any
 import lance
 import pyarrow as pa
 import pytest
-from lance_namespace.errors import InvalidInputError, TableAlreadyExistsError
+from lance_namespace.errors import ConcurrentModificationError, InvalidInputError, TableAlreadyExistsError
 
 from airflow_provider_lancens.identifiers import NamespaceId
 from airflow_provider_lancens.namespace.config import Properties, StorageConfig
+from airflow_provider_lancens.namespace.storage.manifests import Manifests
+from airflow_provider_lancens.namespace.storage.version_removals import recorded_removal
 from tests.unit.spark.commit.memory_lake import MemoryMetastore, MemoryNamespace
 
 TABLE = {"id": ["db", "t"]}
@@ -123,3 +125,101 @@ def test_the_last_columns_with_values_are_not_dropped(lake: Any) -> None:
     with pytest.raises(InvalidInputError, match="fragment 0 has values of n, name alone"):
         lake.alter_table_drop_columns({**TABLE, "columns": ["n", "name"]})
     assert lake.alter_table_drop_columns({**TABLE, "columns": ["n"]}).version == 3
+
+
+def test_a_version_that_a_clean_up_removes_is_not_restored(lake: Any) -> None:
+    text = pa.array(["a", "b"])
+    lake.create_table(TABLE, stream(text))
+    lake.insert_into_table({**TABLE, "mode": "overwrite"}, stream(text[:1]))
+    files = Manifests(lake.describe_table(TABLE).location, {})
+    with recorded_removal(files, {1}) as removal:
+        removal.begin()
+        with pytest.raises(ConcurrentModificationError, match="version 1 is being removed by a clean-up"):
+            lake.restore_table({**TABLE, "version": 1})
+    assert lake.count_table_rows(TABLE).count == 1
+
+    lake.restore_table({**TABLE, "version": 1})
+
+    assert lake.count_table_rows(TABLE).count == 2
+    assert lake.list_table_tags(TABLE).tags == {}
+
+
+def test_a_version_of_a_branch_is_restored_on_the_branch(lake: Any) -> None:
+    text = pa.array(["a", "b"])
+    lake.create_table(TABLE, stream(text))
+    lake.create_table_branch({**TABLE, "name": "trial"})
+    lake.insert_into_table({**TABLE, "branch": "trial", "mode": "overwrite"}, stream(text[:1]))
+    lake.insert_into_table({**TABLE, "mode": "overwrite"}, stream(pa.array(["c"] * 3)))
+
+    lake.restore_table({**TABLE, "branch": "trial", "version": 1})
+
+    assert lake.count_table_rows({**TABLE, "branch": "trial"}).count == 2
+    assert lake.count_table_rows(TABLE).count == 3
+    assert lake.list_table_tags(TABLE).tags == {}
+
+
+def merged(**fields: Any) -> Callable[[Any], object]:
+    return lambda lake: lake.merge_insert_into_table(
+        {**TABLE, "on": ["n"], **fields}, stream(pa.array(["a"] * 2))
+    )
+
+
+@pytest.mark.parametrize(
+    ("request_refused", "message"),
+    [
+        (lambda lake: lake.query_table({**TABLE, "k": 2**64, "vector": {}}), "too large"),
+        (lambda lake: lake.restore_table({**TABLE, "version": 2**64}), "too big"),
+        (
+            lambda lake: lake.query_table(
+                {**TABLE, "k": 1, "vector": {"single_vector": [1.0]}, "vector_column": "n"}
+            ),
+            "must be a vector",
+        ),
+        (merged(when_matched_update_all=True, timeout="inf"), "infinity"),
+        (
+            merged(when_not_matched_insert_all=True, when_matched_update_all_filt="target.n > 0"),
+            "when_matched_update_all_filt: has no effect without",
+        ),
+        (
+            merged(when_matched_update_all=True, when_not_matched_by_source_delete_filt="n > 0"),
+            "when_not_matched_by_source_delete_filt: has no effect without",
+        ),
+        (
+            lambda lake: lake.update_table({**TABLE, "updates": [["name", "'a'"], ["name", "'b'"]]}),
+            "updates: column 'name' is named twice",
+        ),
+        (
+            lambda lake: lake.alter_table_add_columns(
+                {**TABLE, "new_columns": [{"name": "z", "expression": value} for value in ("n", "n + 1")]}
+            ),
+            "new_columns: column 'z' is named twice",
+        ),
+        *(
+            (
+                lambda lake, name=name: lake.create_table_branch({**TABLE, "name": name}),
+                "name: expected the name of a branch",
+            )
+            for name in ("", "../x", "x" * 300)
+        ),
+    ],
+)
+def test_a_value_that_would_be_ignored_or_that_lance_cannot_take_is_refused(
+    lake: Any, request_refused: Callable[[Any], object], message: str
+) -> None:
+    lake.create_table(TABLE, stream(pa.array(["a", "b"])))
+    with pytest.raises(InvalidInputError, match=message):
+        request_refused(lake)
+    assert lake.count_table_rows({**TABLE, "predicate": "name = 'b'"}).count == 1
+
+
+def test_a_search_skips_rows_beside_those_that_it_returns(lake: Any) -> None:
+    rows = pa.table({"n": range(6), "v": pa.array([[float(n)] for n in range(6)], pa.list_(pa.float32(), 1))})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as writer:
+        writer.write_table(rows)
+    lake.create_table(TABLE, sink.getvalue().to_pybytes())
+
+    query = {**TABLE, "k": 2, "offset": 3, "vector": {"single_vector": [0.0]}}
+    found = pa.ipc.open_file(lake.query_table(query).data).read_all()
+
+    assert found["n"].to_pylist() == [3, 4]
