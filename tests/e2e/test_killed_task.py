@@ -55,7 +55,7 @@ def deployment(
         pytest.param("killed", "yarn", signal.SIGALRM, marks=pytest.mark.long),
         pytest.param("killed", "server", signal.SIGTERM, marks=pytest.mark.long),
         pytest.param("killed", "server", signal.SIGALRM, marks=pytest.mark.long),
-        pytest.param("killed_own", "local", signal.SIGTERM, marks=pytest.mark.long),
+        pytest.param("killed_own", "local", signal.SIGTERM, marks=pytest.mark.thorough),
         pytest.param("killed_own", "local", signal.SIGALRM, marks=pytest.mark.long),
         pytest.param("killed_own", "server", signal.SIGTERM, marks=pytest.mark.long),
     ],
@@ -89,7 +89,9 @@ def test_a_killed_task_leaves_no_process_and_its_retry_commits_once(
     assert why in run.log
     assert "[py4j" not in run.log  # it doesn't log the end of the JVM
     if "emitted" in tasks:
-        assert tasks["emitted"]["xcom"] == {"table": str(table), "previous_version": None, "version": 1}
+        rows = {"operation": "append", "inserted": 10, "updated": 0, "deleted": 0}
+        event = {"table": str(table), "previous_version": None, "version": 1, **rows}
+        assert tasks["emitted"]["xcom"] == event
 
 
 def wait_until(holds: Callable[[], bool]) -> None:

@@ -73,6 +73,7 @@ def until(true: Callable[[], bool], seconds: float = 800) -> None:
 
 
 def test_a_month_triggered_in_the_ui_is_seen_by_a_deferred_sensor(pipeline: Pipeline, api: Api) -> None:
+    before = pipeline.table("flights")["month"].nunique()  # another test may have added a month
     watching = api.trigger_run(WATCHER)
     until(lambda: api.task(WATCHER, watching, "wait_for_flights").get("state") == "deferred")
     until(lambda: api.task(WATCHER, watching, "wait_for_flights")["triggerer_job"] is not None)
@@ -90,7 +91,7 @@ def test_a_month_triggered_in_the_ui_is_seen_by_a_deferred_sensor(pipeline: Pipe
     assert came
     ingested = pipeline.table("flights").groupby("month").size()
     assert ingested.to_dict() == months[ingested.index].to_dict()
-    assert len(ingested) == 3, "one press ingests one month"
+    assert len(ingested) == before + 1, "one press ingests one month"
 
     until(lambda: api.newest_run(REPORT).get("state") in ("success", "failed"))
     report = api.newest_run(REPORT)
