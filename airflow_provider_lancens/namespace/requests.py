@@ -16,10 +16,12 @@ from airflow_provider_lancens.identifiers import (
     delimited,
 )
 from airflow_provider_lancens.namespace.metastore_protocol import Metastore
+from airflow_provider_lancens.namespace.operations.branches import MAIN
 from airflow_provider_lancens.namespace.operations.cascade import ForeignTables
 
 Request = TypeVar("Request", bound=BaseModel)
 
+_BRANCH_FIELDS = ("branch", "from_branch")
 ANY_TABLE = "*"
 """Allows every foreign table of a namespace to be dropped."""
 _FORMS = {2: "database.table", 3: "catalog.database.table"}
@@ -27,7 +29,7 @@ _FORMS = {2: "database.table", 3: "catalog.database.table"}
 
 
 def as_model(model: type[Request], request: Request | Mapping[str, Any]) -> Request:
-    """Convert a request to `model`.
+    """Convert a request to `model`, in which no branch is named if it is the main one.
 
     Raises:
         InvalidInputError: (13) a field has the wrong type; the message names it.
@@ -48,7 +50,8 @@ def as_model(model: type[Request], request: Request | Mapping[str, Any]) -> Requ
             f"{model.__name__}.identity: this namespace authenticates with its properties, not per "
             "request; leave it out"
         )
-    return parsed
+    of_main = [name for name in _BRANCH_FIELDS if getattr(parsed, name, None) == MAIN]
+    return parsed.model_copy(update=dict.fromkeys(of_main)) if of_main else parsed
 
 
 def refuse(request: BaseModel, reasons: Mapping[str, str]) -> None:

@@ -272,7 +272,8 @@ class DataRequests(NamespaceCore):
             LanceNamespaceError: see `query_table`.
         """
         model = as_model(models.ExplainTableQueryPlanRequest, request)
-        query = model.query.model_copy(update={"id": model.id, "branch": model.branch or model.query.branch})
+        named = {"id": model.id, "branch": model.branch or model.query.branch}
+        query = as_model(models.QueryTableRequest, model.query.model_copy(update=named))
         with opened(self, query) as dataset:
             plan: str = _scanner(dataset, query).explain_plan(verbose=bool(model.verbose))
             return plan

@@ -223,3 +223,21 @@ def test_a_search_skips_rows_beside_those_that_it_returns(lake: Any) -> None:
     found = pa.ipc.open_file(lake.query_table(query).data).read_all()
 
     assert found["n"].to_pylist() == [3, 4]
+
+
+def test_the_main_branch_may_be_named(lake: Any) -> None:
+    main = {**TABLE, "branch": "main"}
+    lake.create_table(TABLE, stream(pa.array(["a", "b"])))
+
+    lake.insert_into_table(main, stream(pa.array(["c"])))
+    lake.delete_from_table({**main, "predicate": "name = 'a'"})
+    lake.create_table_tag({**main, "tag": "kept", "version": 2})
+    lake.create_table_branch({**TABLE, "name": "trial", "from_branch": "main", "from_version": 2})
+    query = {"k": 1, "vector": {}, "branch": "main"}
+
+    assert lake.count_table_rows(main).count == 2
+    assert lake.get_table_tag_version({**TABLE, "tag": "kept"}).branch in (None, "main")
+    assert lake.explain_table_query_plan({**TABLE, "query": query})
+    lake.restore_table({**main, "version": 1})
+    assert lake.count_table_rows(TABLE).count == 2
+    assert lake.count_table_rows({**TABLE, "branch": "trial"}).count == 3
