@@ -1,8 +1,8 @@
 """Locations inside the folders of another dataset, where no table is declared or registered.
 
-A dataset's own folders are its own: its clean-up removes what lies in them and what its versions don't refer
-to, also the files of another dataset. A branch, in ``tree``, is a dataset whose tags are the main line's: a
-table there would move and delete the tags of another table, and lose its files with the branch.
+The folders of a dataset belong to it alone: its clean-up removes the files in them that its versions don't
+refer to, also the files of another dataset. A branch, in ``tree``, shares the tags of the main line: a table
+there would move and delete the tags of another table, and lose its files with the branch.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def check_not_enclosed(
 def _advice(folder: str) -> str:
     if folder == BRANCHES:
         return (
-            "where it has its branches: a branch has no tags of its own, and its files are removed with it; "
+            "which has its branches: a branch has no tags of its own, and its files are deleted with it; "
             "register the dataset, and name the branch in requests, or write its rows to a table"
         )
     return "whose clean-up would remove its files; choose a location outside of that dataset"
