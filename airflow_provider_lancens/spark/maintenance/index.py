@@ -252,7 +252,7 @@ _ANALYZER = {
         ("split_identifiers", "split_on_numerics", "preserve_original", "index_operators"), (None, False)
     ),
 }
-"""What no segment of this package has otherwise."""
+"""The values that these options have in each segment that this package builds."""
 
 
 def text_options_before(
@@ -325,7 +325,7 @@ def _is_plain_text(present: Any) -> bool:
 def _text_options(
     dataset: LanceDataset, storage_options: Mapping[str, str] | None, spec: IndexSpec, present: Any
 ) -> dict[str, Any] | None:
-    """Return the options of the first segment from its file, which has the stop words; None of a clone."""
+    """Return the options of the first segment from its file, which has the stop words; None for a clone."""
     from lance.file import LanceFileReader
 
     segment = present.segments[0]
