@@ -230,10 +230,11 @@ def comparable_keys(keys: pa.Table) -> pa.Table:
     """
     for number in _floats(keys):
         column = keys.column(number)
-        zero, nan = _number(0.0, column.type), _number(math.nan, column.type)
         zeros, nans = _zeros_and_nans(column)
-        column = pc.if_else(zeros, zero, pc.if_else(nans, nan, column))
-        keys = keys.set_column(number, keys.schema.field(number), column)
+        bits = _BITS[column.type]  # since if_else of older Arrow takes no float16
+        zero, nan = (_numbers(value, column.type).view(bits)[0] for value in (0.0, math.nan))
+        chosen = pc.if_else(zeros, zero, pc.if_else(nans, nan, _viewed(column, bits)))
+        keys = keys.set_column(number, keys.schema.field(number), _viewed(chosen, column.type))
     return keys
 
 
@@ -245,7 +246,7 @@ def stored_keys(keys: pa.Table, dataset: LanceDataset) -> pa.Table:
         variants = []
         zeros, nans = _zeros_and_nans(column)
         if pc.any(zeros).as_py():
-            variants.append((zeros, [_number(-0.0, kind)]))
+            variants.append((zeros, _numbers(-0.0, kind)))
         if pc.any(nans).as_py():
             variants.append((nans, _stored_nans(dataset, name, kind)))
         added = [
@@ -265,8 +266,12 @@ def _floats(keys: pa.Table) -> list[int]:
     return [number for number, arrow in enumerate(keys.schema.types) if arrow in _BITS]
 
 
-def _number(value: float, kind: pa.DataType) -> pa.Scalar:
-    return pa.array([value], pa.float32()).cast(kind)[0]
+def _numbers(value: float, kind: pa.DataType) -> pa.Array:
+    return pa.array([value], pa.float32()).cast(kind)
+
+
+def _viewed(column: pa.ChunkedArray, arrow: pa.DataType) -> pa.ChunkedArray:
+    return pa.chunked_array([chunk.view(arrow) for chunk in column.chunks], arrow)
 
 
 def _zeros_and_nans(column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
@@ -279,7 +284,7 @@ def _stored_nans(dataset: LanceDataset, name: str, kind: pa.DataType) -> pa.Arra
     bits = _BITS[kind]
     quoted = name.replace("`", "``")
     found = dataset.scanner(columns=[name], filter=f"isnan(`{quoted}`)").to_table().column(0)
-    usual = pa.array([math.nan], pa.float32()).cast(kind).view(bits)
+    usual = _numbers(math.nan, kind).view(bits)
     others = pc.unique(pa.concat_arrays([pa.array([], kind), *found.cast(kind).chunks]).view(bits))
     return others.filter(pc.invert(pc.is_in(others, value_set=usual))).view(kind)
 
