@@ -6,12 +6,12 @@ below, in words of a library, and as an error that Airflow retries. Plain data: 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, NoReturn
 
 from airflow_provider_lancens import spec_errors
-from airflow_provider_lancens.spark.options import check_choice, check_flag
+from airflow_provider_lancens.spark.options import check_choice, check_flag, is_list
 
 _Check = Callable[[str, Any], object]
 
@@ -52,11 +52,7 @@ def check_names(argument: str, value: object) -> None:
     Raises:
         InvalidInputError: (13) it isn't.
     """
-    if (
-        not isinstance(value, Collection)
-        or isinstance(value, str | bytes | Mapping)
-        or not all(isinstance(one, str) for one in value)
-    ):
+    if not is_list(value) or not all(isinstance(one, str) for one in value):
         _refuse(f"{argument}: expected a list of names, got {value!r}")
 
 
@@ -114,7 +110,7 @@ def _check_options(kind: str) -> _Check:
 
 
 def _check_indices(argument: str, value: object) -> None:
-    if not isinstance(value, Collection) or isinstance(value, str | bytes | Mapping):
+    if not is_list(value):
         _refuse(f"{argument}: expected a list of IndexSpec or mappings of its fields, got {value!r}")
     for number, one in enumerate(value):
         _check_options("IndexSpec")(f"{argument}[{number}]", one)

@@ -45,6 +45,11 @@ def is_old_blob(field: pa.Field) -> bool:
     return b"lance-encoding:blob" in (field.metadata or {})
 
 
+def is_any_blob(field: pa.Field) -> bool:
+    """Return whether a column is a blob column, of any file format."""
+    return is_blob(field.type) or is_old_blob(field)
+
+
 def inner_blob(arrow: pa.DataType, path: str) -> str | None:
     """Return the path of the first blob within a struct, an array or a map; None if there is none.
 

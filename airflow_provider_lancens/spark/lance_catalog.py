@@ -56,7 +56,6 @@ _log = logging.getLogger(__name__)
 P = ParamSpec("P")
 T = TypeVar("T")
 _Id = TypeVar("_Id", NamespaceId, TableId)
-_T = TypeVar("_T")
 _PAGE = 1000
 
 
@@ -590,10 +589,10 @@ class LanceCatalog:
         self,
         doing: str,
         if_missing: str,
-        remove: Callable[[], _T],
+        remove: Callable[[], T],
         *also_missing: type[Exception],
         dry_run: bool = False,
-    ) -> tuple[Outcome, _T | None]:
+    ) -> tuple[Outcome, T | None]:
         """Return what a removal returns, or None with ``unchanged`` if there is nothing to remove.
 
         Args:

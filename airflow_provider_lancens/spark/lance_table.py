@@ -1701,12 +1701,8 @@ def _options(argument: str, kind: type[T], value: Any) -> T | None:
 def _index_spec(argument: str, value: Any) -> IndexSpec:
     from airflow_provider_lancens.spark.maintenance import IndexSpec
 
-    try:
+    with _invalid_arguments(f"{argument}: "):
         return _options(argument, IndexSpec, value) or value
-    except (TypeError, ValueError) as error:
-        if isinstance(error, spec_errors.LanceNamespaceError):
-            raise
-        raise spec_errors.InvalidInputError(f"{argument}: {error}") from error
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, field, fields, replace
 from datetime import timedelta
-from typing import Any, ClassVar, Literal, NoReturn, Self, get_args
+from typing import Any, ClassVar, Literal, NoReturn, Self, TypeGuard, get_args
 
 Mode = Literal["append", "overwrite", "create", "upsert"]
 MODES: tuple[str, ...] = get_args(Mode)
@@ -51,10 +51,13 @@ def not_a_flag(name: str, value: object) -> str:
     return f"{name}: expected True or False, got {value!r}"
 
 
+def is_list(value: object) -> TypeGuard[Collection[Any]]:
+    """Return whether a value is a list, a tuple or another collection, and neither text nor a mapping."""
+    return isinstance(value, Collection) and not isinstance(value, str | bytes | Mapping)
+
+
 def _is_list_of_columns(value: object, *, at_least: int = 1) -> bool:
-    if not isinstance(value, Collection) or isinstance(value, str | bytes | Mapping):
-        return False
-    return len(value) >= at_least and all(isinstance(one, str) and one for one in value)
+    return is_list(value) and len(value) >= at_least and all(isinstance(one, str) and one for one in value)
 
 
 def check_flag(name: str, value: object) -> None:

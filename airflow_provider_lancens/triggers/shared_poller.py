@@ -162,7 +162,7 @@ class Poller:
         """Result of the last poll."""
         self._identity: object = None
         self._told: Exception | None = None
-        self._reread_at = 0.0
+        self._read_at = 0.0
         self._reading = asyncio.Lock()
         self._listings: dict[TableId, asyncio.Task[None]] = {}
         self._metastore_thread = DaemonThreads(1, "lance-metastore")
@@ -194,7 +194,7 @@ class Poller:
         loop = asyncio.get_running_loop()
         polled: Mapping[TableId, TableStatus | Exception]
         try:
-            if self._hook is None or reread or loop.time() >= self._reread_at:
+            if self._hook is None or reread or loop.time() >= self._read_at + _REREAD_SECONDS:
                 async with self._reading:
                     self._hook = await self._read_connection()
             hook = self._hook
@@ -276,7 +276,7 @@ class Poller:
             hook: the hook whose credentials were refused, perhaps for many tables at once.
         """
         async with self._reading:
-            age = asyncio.get_running_loop().time() - (self._reread_at - _REREAD_SECONDS)
+            age = asyncio.get_running_loop().time() - self._read_at
             if self._hook in (None, hook) and age >= _JUST_READ_SECONDS:
                 self._hook = await self._read_connection()
             return self._hook or hook
@@ -284,7 +284,7 @@ class Poller:
     async def _read_connection(self) -> LanceHook:
         """Return the hook of the connection, read again to follow a rotated secret or a moved server."""
         loop = asyncio.get_running_loop()
-        self._reread_at = loop.time() + _REREAD_SECONDS
+        self._read_at = loop.time()
         try:
             hook = await LanceHook.afor_connection(self.lance_conn_id)
             # In a thread: it may have to fetch temporary credentials.

@@ -20,7 +20,7 @@ from airflow_provider_lancens.namespace.system_columns import (
     first_address,
     fragment_of,
 )
-from airflow_provider_lancens.spark.blobs import is_blob, is_old_blob
+from airflow_provider_lancens.spark.blobs import is_any_blob
 from airflow_provider_lancens.spark.storage_failures import storage_failures
 from airflow_provider_lancens.spark.table.column_history import Commits, MatchedColumns, described_fields
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
@@ -107,7 +107,7 @@ def readable_columns(target: ResolvedTable, newest: LanceDataset, names: Sequenc
         InvalidInputError: (13) a column contains blobs, or Spark has no type for it.
     """
     schema = projected_columns(target, newest.schema, names)
-    if blobs := [field.name for field in schema if is_blob(field.type) or is_old_blob(field)]:
+    if blobs := [field.name for field in schema if is_any_blob(field)]:
         raise spec_errors.InvalidInputError(
             f"table {target.id}: columns: {blobs} contain blobs, which are no part of changes; leave them "
             "out with columns=[...] of Changes.read"

@@ -56,6 +56,7 @@ from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, r
 if TYPE_CHECKING:
     from lance import LanceDataset
     from lance.dataset import Index
+    from lance.file import LanceFileReader
     from lance.fragment import LanceFragment
     from lance_namespace import LanceNamespace
 
@@ -326,18 +327,25 @@ def _text_options(
     dataset: LanceDataset, storage_options: Mapping[str, str] | None, spec: IndexSpec, present: Any
 ) -> dict[str, Any] | None:
     """Return the options of the first segment from its file, which has the stop words; None for a clone."""
+    file = _file_of_first_segment(dataset, storage_options, present, "metadata.lance")
+    params = None if file is None else (file.metadata().schema.metadata or {}).get(b"params")
+    if params is None:
+        return None
+    found = json.loads(params)
+    return {name: found[name] for name in (*spec.allowed_options, *_OPTIONS_OF_OTHERS) if name in found}
+
+
+def _file_of_first_segment(
+    dataset: LanceDataset, storage_options: Mapping[str, str] | None, present: Any, name: str
+) -> LanceFileReader | None:
+    """Open a file of an index's first segment; None if it is in another dataset, as after a clone."""
     from lance.file import LanceFileReader
 
     segment = present.segments[0]
     if segment.base_id is not None:
         return None
-    path = f"{dataset.uri}/_indices/{segment.uuid}/metadata.lance"
-    file = LanceFileReader(path, storage_options=snapshot(storage_options or {}))
-    params = (file.metadata().schema.metadata or {}).get(b"params")
-    if params is None:
-        return None
-    found = json.loads(params)
-    return {name: found[name] for name in (*spec.allowed_options, *_OPTIONS_OF_OTHERS) if name in found}
+    path = f"{dataset.uri}/_indices/{segment.uuid}/{name}"
+    return LanceFileReader(path, storage_options=snapshot(storage_options or {}))
 
 
 def metric_of(index: Any) -> str:
@@ -351,14 +359,11 @@ def _read_quantizer(
     """Return the codebook of the first segment from its file; None if it can't be read."""
     import numpy as np
     import pyarrow as pa
-    from lance.file import LanceFileReader
 
-    segment = present.segments[0]
-    if segment.base_id is not None:  # in another dataset, which this one was cloned from
+    file = _file_of_first_segment(dataset, storage_options, present, "auxiliary.idx")
+    if file is None:
         return None
     vectors = dataset.schema.field(spec.column).type
-    path = f"{dataset.uri}/_indices/{segment.uuid}/auxiliary.idx"
-    file = LanceFileReader(path, storage_options=snapshot(storage_options or {}))
     metadata = json.loads(json.loads(file.metadata().schema.metadata[b"storage_metadata"])[0])
     tensor = bytes(file.read_global_buffer(metadata["codebook_position"]))
     values = np.frombuffer(tensor, dtype=np.uint8)

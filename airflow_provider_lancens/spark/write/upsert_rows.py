@@ -20,7 +20,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.conditions import Condition, parse_condition
-from airflow_provider_lancens.spark.blobs import inner_blob, is_blob, is_old_blob
+from airflow_provider_lancens.spark.blobs import inner_blob, is_any_blob
 from airflow_provider_lancens.spark.read import ReadTask, frame_of, plan_opened
 from airflow_provider_lancens.spark.storage_failures import storage_failures
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
@@ -267,10 +267,7 @@ def _kept_columns(context: UpsertContext, latest: LanceDataset, updated: Sequenc
     names, on = latest.schema.names, context.change.on
     _check_columns([*on, *updated], names, f"table {context.table}: update_columns: it has no column")
     kept = pa.schema([one for one in latest.schema if one.name not in updated and one.name not in on])
-    blobs = [
-        one.name for one in kept if is_blob(one.type) or is_old_blob(one) or inner_blob(one.type, one.name)
-    ]
-    if blobs:
+    if blobs := [one.name for one in kept if is_any_blob(one) or inner_blob(one.type, one.name)]:
         raise spec_errors.InvalidInputError(
             f"table {context.table}: update_columns: the other columns of a row are copied, which "
             f"blob column {blobs[0]!r} cannot be; upsert whole rows, or compute the columns instead"

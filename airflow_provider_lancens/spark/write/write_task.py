@@ -22,7 +22,7 @@ from airflow_provider_lancens.namespace.storage.vended_options import snapshot
 from airflow_provider_lancens.spark.storage_failures import storage_failures
 from airflow_provider_lancens.spark.table.column_fit import ColumnMatch
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef, vendor_arguments
-from airflow_provider_lancens.spark.table.row_casts import conform, merged, uncut, uncut_files, without_empty
+from airflow_provider_lancens.spark.table.row_casts import conform, merged, uncut_files, without_empty
 from airflow_provider_lancens.spark.table.row_hashes import RowDigest
 from airflow_provider_lancens.spark.write.task_progress import WriteProgress
 from airflow_provider_lancens.spark.write.upsert_task import DeletedKeys, KeptColumns, with_kept_columns
@@ -86,7 +86,7 @@ def write_overlapping(
     Raises:
         Exception: the first error of a call, after all others have ended.
     """
-    rows = _Rows(batches)
+    rows = _Rows(uncut_files(batches, max_rows_per_file))
     calls: list[Future[list[FragmentMetadata]]] = []
     with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="lance-write") as pool:
         while rows.more():
@@ -147,7 +147,7 @@ class _Call:
             if not missing:
                 # Before the last batch is passed: Lance finishes a file that is full before it asks for more.
                 self.took_its_rows.set()
-            yield uncut(batch)
+            yield batch
         if self._rows.error is not None:
             raise InterruptedError("another file of this task could not be written")
 
@@ -267,10 +267,11 @@ class WriteTask:
         yield pa.RecordBatch.from_pylist([_written(fragment) for fragment in fragments], schema=_WRITTEN)
 
     def _write_all(self, rows: Iterator[pa.RecordBatch]) -> list[FragmentMetadata]:
-        write, rows = partial(self._write, self._target()), uncut_files(rows, self.max_rows_per_file)
+        write = partial(self._write, self._target())
         if is_local(self.dataset.location):
             # A disk is quick enough: a second file under way would only cost memory.
-            return write(pa.RecordBatchReader.from_batches(self.schema, rows))
+            uncut = uncut_files(rows, self.max_rows_per_file)
+            return write(pa.RecordBatchReader.from_batches(self.schema, uncut))
         return write_overlapping(write, rows, self.schema, self.max_rows_per_file)
 
     def _target(self) -> str | LanceDataset:
