@@ -34,6 +34,7 @@ from airflow_provider_lancens.doctor.asset_check import check_names
 from airflow_provider_lancens.doctor.findings import Finding, run
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.locations import Location, is_local
+from airflow_provider_lancens.namespace.paging import all_names
 from airflow_provider_lancens.namespace.storage.conditional_writes import has_conditional_writes
 from airflow_provider_lancens.namespace.storage.object_store import is_directory_bucket
 from airflow_provider_lancens.namespace.storage.table_files import TableFiles
@@ -406,14 +407,12 @@ def _tables_of(hook: LanceHook, name: str) -> list[TableId]:
 
 
 def _names_in(hook: LanceHook, namespace: TableId) -> Iterator[str]:
-    token: str | None = None
-    while True:
+    def page(token: str | None) -> tuple[Iterable[str], str | None]:
         request = ListTablesRequest(id=list(namespace.parts), page_token=token)
-        page = hook.get_reader().list_tables(request)
-        yield from page.tables
-        if not page.page_token or page.page_token == token:
-            return
-        token = page.page_token
+        found = hook.get_reader().list_tables(request)
+        return found.tables, found.page_token
+
+    return all_names(page)
 
 
 def _exists(hook: LanceHook, table: TableId) -> bool:

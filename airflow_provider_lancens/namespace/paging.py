@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -90,3 +90,19 @@ def _invalid_token(token: str) -> spec_errors.InvalidInputError:
         f"page_token: {token!r} was not issued by this namespace; pass the token of the previous "
         "page, unchanged"
     )
+
+
+def all_names(page: Callable[[str | None], tuple[Iterable[str], str | None]]) -> Iterator[str]:
+    """Yield the names of all pages of a list.
+
+    Args:
+        page: returns the names of the page that a token names, None for the first one, and the token of the
+            next page. A catalog that returns the same token again has no further page.
+    """
+    token: str | None = None
+    while True:
+        names, following = page(token)
+        yield from names
+        if not following or following == token:
+            return
+        token = following

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Self, TypeAlias, TypeVar, cast
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import InvalidIdentifierError, NamespaceId, TableId
+from airflow_provider_lancens.namespace.paging import all_names
 from airflow_provider_lancens.spark.argument_checks import check_arguments, check_texts
 from airflow_provider_lancens.spark.execution import NO_TASK, Execution
 from airflow_provider_lancens.spark.options import (
@@ -454,7 +455,7 @@ class LanceCatalog:
                 response = self.namespace.list_tables(request)
                 return list(response.tables), response.page_token
 
-            return sorted(str(TableId((*parts, name))) for name in _all_pages(page))
+            return sorted(str(TableId((*parts, name))) for name in all_names(page))
 
     def list_databases(self, parent: str = "") -> list[str]:
         """Return the names of the databases, sorted; of Hive 3, the databases of a catalog.
@@ -475,7 +476,7 @@ class LanceCatalog:
                 response = self.namespace.list_namespaces(request)
                 return list(response.namespaces), response.page_token
 
-            return sorted(str(NamespaceId((*parts, name))) for name in _all_pages(page))
+            return sorted(str(NamespaceId((*parts, name))) for name in all_names(page))
 
     @_checked("creating a namespace")
     def create_namespace(
@@ -629,14 +630,6 @@ def _parsed(argument: str, text: Any, parse: Callable[[str], _Id]) -> _Id:
         return parse(text)
     except InvalidIdentifierError as error:
         raise spec_errors.InvalidInputError(f"{argument}={text!r}: {error}") from error
-
-
-def _all_pages(page: Callable[[str | None], tuple[Sequence[str], str | None]]) -> Iterator[str]:
-    names, token = page(None)
-    yield from names
-    while token:
-        names, token = page(token)
-        yield from names
 
 
 def _no_spark(problem: str) -> Exception:

@@ -8,7 +8,7 @@ described by a request of its own.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import islice
@@ -16,6 +16,7 @@ from typing import Any
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.formatting import example_of
+from airflow_provider_lancens.namespace.paging import all_names
 from airflow_provider_lancens.namespace.storage.clones import Clone, Clones, clone_at
 from airflow_provider_lancens.namespace.storage.location_overlap import ResolvedLocation
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
@@ -61,21 +62,20 @@ class CatalogListing:
             yield from self._below((*namespace, name))
 
     def _listed(self, what: str, call: Call, namespace: Id) -> Iterator[str]:
-        token: str | None = None
         request: dict[str, Any] = {"id": list(namespace), "limit": _PAGE}
-        while True:
+
+        def page(token: str | None) -> tuple[Iterable[str], str | None]:
             try:
-                page = call({**request, "page_token": token} if token else request)
+                found = call({**request, "page_token": token} if token else request)
             except (spec_errors.NamespaceNotFoundError, spec_errors.InvalidInputError):
-                return  # dropped meanwhile, or without such a level
+                return (), None  # dropped meanwhile, or without such a level
             except (spec_errors.UnsupportedOperationError, spec_errors.PermissionDeniedError) as error:
                 if what == "tables":
                     self.unknown.append(f"the tables of {'$'.join(namespace) or 'the root'}: {error}")
-                return
-            yield from getattr(page, what)
-            if not page.page_token or page.page_token == token:
-                return
-            token = page.page_token
+                return (), None
+            return getattr(found, what), found.page_token
+
+        return all_names(page)
 
 
 @dataclass(slots=True)

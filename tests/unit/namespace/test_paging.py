@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lance_namespace.errors import InvalidInputError
 
-from airflow_provider_lancens.namespace.paging import page_of
+from airflow_provider_lancens.namespace.paging import all_names, page_of
 
 NAMES = st.sets(st.text(min_size=1, max_size=8), max_size=30)
 
@@ -61,3 +61,20 @@ def test_a_limit_below_one_is_refused(limit: int) -> None:
 def test_a_foreign_page_token_is_refused(token: str) -> None:
     with pytest.raises(InvalidInputError, match="page_token"):
         page_of(["a"], token, 1)
+
+
+def test_all_names_end_where_a_catalog_repeats_its_token() -> None:
+    pages = {None: (["a", "b"], "1"), "1": (["c"], "1")}
+
+    assert list(all_names(lambda token: pages[token])) == ["a", "b", "c"]
+
+
+def test_the_next_page_is_read_once_it_is_needed() -> None:
+    tokens: list[str | None] = []
+
+    def page(token: str | None) -> tuple[list[str], str | None]:
+        tokens.append(token)
+        return ["a"], "1"
+
+    assert next(all_names(page)) == "a"
+    assert tokens == [None]
