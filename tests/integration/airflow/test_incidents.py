@@ -14,7 +14,7 @@ import lance
 import pyarrow as pa
 import pytest
 
-from airflow_provider_lancens import Table, WriteIdentity
+from airflow_provider_lancens import LanceCatalog, Table, WriteIdentity
 from airflow_provider_lancens.hooks import LanceHook
 from airflow_provider_lancens.hooks.airflow_errors import AirflowException, AirflowFailException
 from airflow_provider_lancens.namespace import Hive2Namespace
@@ -204,14 +204,22 @@ def test_a_version_without_missing_files_is_restored(orders: Table) -> None:
     assert table.count_rows() == 6
 
 
-@pytest.mark.parametrize("authority", ["storage", "catalog"])
-def test_a_table_is_recovered_from_a_copy_of_its_folder(
-    lake: str, database: str, tmp_path: Path, authority: Literal["storage", "catalog"]
-) -> None:
+def first_orders(
+    lake: str, database: str, authority: Literal["storage", "catalog"]
+) -> tuple[LanceCatalog, Table]:
+    """Declare a table of orders, with the rows of a day."""
     catalog = LanceHook(lake).catalog()
     catalog.create_namespace(database)
     table = catalog.declare_table(f"{database}.orders", version_authority=authority)
     table.append(ORDERS, key="orders of 2026-11-01")
+    return catalog, table
+
+
+@pytest.mark.parametrize("authority", ["storage", "catalog"])
+def test_a_table_is_recovered_from_a_copy_of_its_folder(
+    lake: str, database: str, tmp_path: Path, authority: Literal["storage", "catalog"]
+) -> None:
+    catalog, table = first_orders(lake, database, authority)
     backup = tmp_path / "backup" / "orders.lance"
     shutil.copytree(table.location, backup)
     table.append(ORDERS, key="orders of 2026-11-02")
@@ -236,10 +244,7 @@ def test_a_table_is_recovered_from_a_copy_of_its_folder(
 def test_a_copy_that_is_made_while_others_write_is_the_table_at_one_version(
     lake: str, database: str, tmp_path: Path, authority: Literal["storage", "catalog"]
 ) -> None:
-    catalog = LanceHook(lake).catalog()
-    catalog.create_namespace(database)
-    table = catalog.declare_table(f"{database}.orders", version_authority=authority)
-    table.append(ORDERS, key="orders of 2026-11-01")
+    catalog, table = first_orders(lake, database, authority)
     table.move_bookmark("revenue", 1)
     folder, backup = Path(table.location), tmp_path / "backup"
     for first in ("_refs", "_versions"):

@@ -7,6 +7,8 @@ import pyarrow as pa
 import pytest
 from lance_namespace import DeclareTableRequest, LanceNamespace, connect
 
+import airflow_provider_lancens
+from airflow_provider_lancens import LanceCatalog
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.spark.commit.committer import CommitOutcome, Committer
 from airflow_provider_lancens.spark.keys import Counts, KeyedWrite
@@ -22,6 +24,12 @@ def namespace(tmp_path: Path) -> LanceNamespace:
     made = connect("dir", {"root": str(tmp_path)})
     made.declare_table(DeclareTableRequest(id=["orders"]))
     return made
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> LanceCatalog:
+    """The catalog of a folder without tables."""
+    return airflow_provider_lancens.connect("dir", {"root": str(tmp_path)})
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from lance_namespace.errors import InvalidInputError
 
-from airflow_provider_lancens import LanceCatalog, Table, WriteIdentity, connect
+from airflow_provider_lancens import LanceCatalog, Table, WriteIdentity
 from airflow_provider_lancens.spark.argument_checks import CHECKS
 from airflow_provider_lancens.spark.options import Overwrite, Upsert
 from airflow_provider_lancens.spark.release_sets import ReleaseSet
@@ -54,11 +54,6 @@ def arguments(kind: type) -> list[tuple[str, str, str]]:
 
 class Odd:
     """A value of no type that any argument takes."""
-
-
-@pytest.fixture
-def lake(tmp_path: Path) -> LanceCatalog:
-    return connect("dir", {"root": str(tmp_path)})
 
 
 @pytest.fixture

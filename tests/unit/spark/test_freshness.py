@@ -18,11 +18,6 @@ HOUR = timedelta(hours=1)
 
 
 @pytest.fixture
-def lake(tmp_path: Path) -> LanceCatalog:
-    return connect("dir", {"root": str(tmp_path)})
-
-
-@pytest.fixture
 def orders(lake: LanceCatalog) -> Table:
     """A table with two small fragments, of versions 1 and 2."""
     table = lake.declare_table("orders")

@@ -25,13 +25,8 @@ from lance_namespace.errors import (
     UnsupportedOperationError,
 )
 
-from airflow_provider_lancens import LanceCatalog, Table, WriteIdentity, connect
+from airflow_provider_lancens import LanceCatalog, Table, WriteIdentity
 from airflow_provider_lancens.namespace.storage.object_store import manifest_names
-
-
-@pytest.fixture
-def lake(tmp_path: Path) -> LanceCatalog:
-    return connect("dir", {"root": str(tmp_path)})
 
 
 @pytest.fixture
