@@ -199,12 +199,14 @@ class FrameRows:
 
     def write(self, task: WriteTask) -> Written:
         """See `Rows.write`: the DataFrame is computed here, once."""
-        with in_bounded_batches(self._fitting(task.targets), task.run) as (bounded, run):
+        targets = task.targets
+        with in_bounded_batches(self._fitting(targets), task.run, targets) as (bounded, run):
             return bounded.mapInArrow(run, WRITTEN_COLUMNS).collect()
 
     def digest(self, table: pa.Schema) -> str:
         """Return the digest of the rows, as a write into a table with these columns has it."""
-        with in_bounded_batches(self._fitting(self._targets_in(table)), digest_task) as (bounded, run):
+        targets = self._targets_in(table)
+        with in_bounded_batches(self._fitting(targets), digest_task, targets) as (bounded, run):
             digested = bounded.mapInArrow(run, DIGESTED_COLUMNS).collect()
         return combined_digest(row["digest"] for row in digested)
 

@@ -43,5 +43,5 @@ def test_vectors(
     writes.add_times(f"{VECTORS:,} vectors of 768 floats", times, *COMPARED)
 
     assert times.ratio("direct", "parquet") <= 0.2
-    assert times.ratio("frame", "parquet") <= 0.55
+    assert times.ratio("frame", "parquet") <= 0.45
     assert times.ratio("direct", "pylance") < 1

@@ -10,11 +10,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from airflow_provider_lancens.spark.write import batch_sizing
-from airflow_provider_lancens.spark.write.batch_sizing import in_bounded_batches
+from airflow_provider_lancens.spark.write.batch_sizing import BATCH_BYTES, in_bounded_batches
 
 pytestmark = pytest.mark.thorough
 
 BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
+ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
+VECTOR = pa.field("vector", pa.list_(pa.float32(), 3072))
 UNBOUNDED = str(2**31 - 1)
 BOUND = 1_000_000
 
@@ -24,9 +26,9 @@ def sizes(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_pydict({"rows": [batch.num_rows], "bytes": [batch.nbytes]})
 
 
-def handed(frame: DataFrame) -> list[tuple[int, int]]:
-    """Rows and bytes of each batch."""
-    with in_bounded_batches(frame, sizes) as (filled, run):
+def handed(frame: DataFrame, *columns: pa.Field) -> list[tuple[int, int]]:
+    """Rows and bytes of each batch, written to a table with these columns."""
+    with in_bounded_batches(frame, sizes, {column.name: column for column in columns}) as (filled, run):
         return [tuple(row) for row in filled.mapInArrow(run, "rows long, bytes long").collect()]
 
 
@@ -73,7 +75,7 @@ def test_a_row_of_many_strings_is_sized_by_all_of_them(spark: SparkSession, boun
 def test_rows_of_very_many_columns_are_left_to_spark(spark: SparkSession, values: str) -> None:
     frame = spark.range(1).selectExpr(*(values.format(number) for number in range(600)))
 
-    with in_bounded_batches(frame, sizes) as (filled, run):
+    with in_bounded_batches(frame, sizes, {}) as (filled, run):
         assert filled is frame
         assert run is sizes
 
@@ -82,6 +84,32 @@ def test_small_rows_use_sparks_batch_size(spark: SparkSession) -> None:
     frame = spark.range(0, 25_000, 1, 1).selectExpr("id", "'small' as words", "array(id) as numbers")
 
     assert [rows for rows, _ in handed(frame)] == [10_000, 10_000, 5_000]
+
+
+def test_batches_of_vectors_have_twelve_megabytes(spark: SparkSession) -> None:
+    frame = spark.range(0, 2_500, 1, 1).selectExpr("array_repeat(float(id), 3072) as vector")
+
+    assert [rows for rows, _ in handed(frame, VECTOR)] == [1024, 1024, 452]
+    assert spark.conf.get(ROWS) == "10000"
+
+
+def test_vectors_larger_than_the_tables_are_bounded(spark: SparkSession) -> None:
+    frame = spark.range(0, 30, 1, 1).selectExpr("array_repeat(float(id), 1000000) as vector")
+
+    batches = handed(frame, VECTOR)
+
+    assert sum(rows for rows, _ in batches) == 30
+    assert max(size for _, size in batches) < 1.5 * BATCH_BYTES
+
+
+def test_a_number_of_rows_set_in_the_session_is_kept(spark: SparkSession) -> None:
+    frame = spark.range(0, 2_500, 1, 1).selectExpr("array_repeat(float(id), 3072) as vector")
+    spark.conf.set(ROWS, "2000")
+    try:
+        assert [rows for rows, _ in handed(frame, VECTOR)] == [2000, 500]
+        assert spark.conf.get(ROWS) == "2000"
+    finally:
+        spark.conf.unset(ROWS)
 
 
 def test_rows_are_the_same_with_any_column_names(spark: SparkSession, bound: None) -> None:
@@ -96,7 +124,7 @@ def test_rows_are_the_same_with_any_column_names(spark: SparkSession, bound: Non
     def same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return batches
 
-    with in_bounded_batches(frame, same) as (filled, run):
+    with in_bounded_batches(frame, same, {}) as (filled, run):
         came = filled.mapInArrow(run, frame.schema).collect()
 
     assert came == frame.collect()
@@ -105,7 +133,7 @@ def test_rows_are_the_same_with_any_column_names(spark: SparkSession, bound: Non
 def test_columns_that_need_a_look_at_each_element_are_left_to_spark(spark: SparkSession) -> None:
     frame = spark.range(10).select(sql.create_map("id", "id").alias("map"))
 
-    with in_bounded_batches(frame, sizes) as (filled, run):
+    with in_bounded_batches(frame, sizes, {}) as (filled, run):
         assert filled is frame
         assert run is sizes
 
@@ -114,7 +142,7 @@ def test_a_batch_limit_set_in_the_session_is_kept(spark: SparkSession) -> None:
     frame = spark.range(10)
     spark.conf.set(BYTES, "1m")
     try:
-        with in_bounded_batches(frame, sizes) as (filled, _):
+        with in_bounded_batches(frame, sizes, {}) as (filled, _):
             assert filled is frame
             assert spark.conf.get(BYTES) == "1m"
         assert spark.conf.get(BYTES) == "1m"
@@ -130,7 +158,7 @@ def test_sparks_batch_limit_is_restored_after_a_failed_write(spark: SparkSession
 
     with (
         pytest.raises(PySparkException, match="this write fails"),
-        in_bounded_batches(spark.range(10), fails) as (frame, run),
+        in_bounded_batches(spark.range(10), fails, {}) as (frame, run),
     ):
         frame.mapInArrow(run, "id long").collect()
 
@@ -138,7 +166,7 @@ def test_sparks_batch_limit_is_restored_after_a_failed_write(spark: SparkSession
 
 
 def test_a_concurrent_write_does_not_change_the_batch_limit(spark: SparkSession) -> None:
-    begin = partial(in_bounded_batches, spark.range(10), sizes)
+    begin = partial(in_bounded_batches, spark.range(10), sizes, {})
 
     with begin():
         with begin():
