@@ -122,7 +122,8 @@ class LanceFindReleaseOperator(LanceOperator):
         """Look them up.
 
         Raises:
-            AirflowFailException: there is no such release set or version.
+            AirflowFailException: there is no such release set or version, or a table of it is named ``table``
+                or ``version``.
             LanceRetryableError: the metastore or the storage is unavailable.
         """
         from airflow_provider_lancens.operators._spark.pinned_inputs import PinnedTable
@@ -137,9 +138,16 @@ class LanceFindReleaseOperator(LanceOperator):
             version = lake.table(table).at().version if wanted is None else wanted
             released = lake.release_set(table).tables(version)
         members = {name: one.version for name, one in released.items()}
+        own = {"table": str(table), "version": version}
+        if both := sorted(own.keys() & members.keys()):
+            raise AirflowFailException(
+                f"release_set {table}: it has a table named {both[0]!r}, whose version can't be told in the "
+                f"XCom from the {both[0]} of the set itself; rename the table, or look the versions up "
+                "in a Python task, by release_set(...).tables(...) of an opened catalog"
+            )
         self.log.info("Release set %s: version %d has %s", table, version, members)
         tables = {name: {"table": name, "version": number} for name, number in members.items()}
-        return {"table": str(table), "version": version, **tables}
+        return {**own, **tables}
 
 
 def _versions(tables: Any) -> dict[str, int]:

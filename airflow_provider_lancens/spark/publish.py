@@ -32,7 +32,12 @@ from airflow_provider_lancens.namespace.storage.object_store import (
     is_detached,
 )
 from airflow_provider_lancens.namespace.storage.referenced_files import referenced_files
-from airflow_provider_lancens.namespace.storage.version_tags import create_tag, file_of_tag, temporary_tag
+from airflow_provider_lancens.namespace.storage.version_tags import (
+    OWN_TAGS,
+    create_tag,
+    file_of_tag,
+    temporary_tag,
+)
 from airflow_provider_lancens.namespace.storage.write_leases import leases_of
 from airflow_provider_lancens.spark.commit.append_overwrite import (
     AppendCommit,
@@ -76,7 +81,7 @@ _log = logging.getLogger(__name__)
 
 _STAGED = "lancens.staged"
 """The property of a transaction that made a staged version: a `ChangeSpec`."""
-_TAG = "lancens-staged-"
+_TAG = f"{OWN_TAGS}staged-"
 
 
 def tag_of(uuid: str) -> str:

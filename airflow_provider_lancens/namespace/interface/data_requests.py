@@ -51,6 +51,7 @@ from airflow_provider_lancens.namespace.storage.version_tags import (
     move_tag,
     temporary_tag,
 )
+from airflow_provider_lancens.namespace.stored_columns import column_problems, name_problems
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -523,6 +524,7 @@ class DataRequests(NamespaceCore):
 
         Raises:
             UnsupportedOperationError: (0) a column is virtual, or computed by a function.
+            InvalidInputError: (13) Lance can't store a name, or the table has it already.
             LanceNamespaceError: see `opened_to_commit`.
         """
         model = as_model(models.AlterTableAddColumnsRequest, request)
@@ -532,6 +534,8 @@ class DataRequests(NamespaceCore):
             if not entry.expression:
                 raise InvalidInputError(f"new_columns: {entry.name}: expected an expression, got none")
         with opened_to_commit(self, model) as dataset:
+            names = dataset.schema.names
+            _check_names("new_columns", names, [*names, *(entry.name for entry in model.new_columns)])
             dataset.add_columns(
                 {
                     entry.name: parse_expression(
@@ -548,6 +552,7 @@ class DataRequests(NamespaceCore):
         Raises:
             UnsupportedOperationError: (0) a column is virtual.
             TableColumnNotFoundError: (12) a column doesn't exist.
+            InvalidInputError: (13) Lance can't store a new name, or the table has it already.
             LanceNamespaceError: see `opened_to_commit`.
         """
         model = as_model(models.AlterTableAlterColumnsRequest, request)
@@ -555,6 +560,9 @@ class DataRequests(NamespaceCore):
             refuse(entry, {"virtual_column": _NOT_STORED})
         with opened_to_commit(self, model) as dataset:
             check_columns(dataset, [entry.path for entry in model.alterations], model.id)
+            renamed = {entry.path: entry.rename for entry in model.alterations if entry.rename is not None}
+            names = dataset.schema.names
+            _check_names("alterations", names, [renamed.get(name, name) for name in names])
             alterations: list[Any] = [_alteration(entry) for entry in model.alterations]
             dataset.alter_columns(*alterations)
             return models.AlterTableAlterColumnsResponse(version=dataset.version)
@@ -690,13 +698,16 @@ def read_rows(request_data: bytes) -> pa.RecordBatchReader:
 
 
 def _check_rows(rows: pa.RecordBatchReader) -> None:
-    """Read all rows, which are in memory already, and check their text.
+    """Read all rows, which are in memory already, and check their columns and their text.
 
     Raises:
-        RowError: some isn't UTF-8: Lance would commit it, and fail to read it.
+        InvalidInputError: (13) a column can't be stored, or not be read back.
+        RowError: some text isn't UTF-8: Lance would commit it, and fail to read it.
     """
     from airflow_provider_lancens.namespace.row_errors import check_text, contains_text, rows_from
 
+    if problems := column_problems(rows.schema):
+        raise InvalidInputError(f"request_data: {'; '.join(problems)}")
     columns = [(index, field.name) for index, field in enumerate(rows.schema) if contains_text(field.type)]
     start = 0
     for batch in rows:
@@ -774,6 +785,13 @@ def _matched_condition(dataset: LanceDataset, rows: pa.Schema, text: str | None)
         return None
     both = pa.schema([("source", pa.struct(list(rows))), ("target", pa.struct(list(dataset.schema)))])
     return parse_condition(text, both, "when_matched_update_all_filt").lance_sql
+
+
+def _check_names(argument: str, before: Sequence[str], after: Sequence[str]) -> None:
+    """Check the names of a table's columns after a change, without what was wrong with them before."""
+    known = set(name_problems(before))
+    if problems := [problem for problem in name_problems(after) if problem not in known]:
+        raise InvalidInputError(f"{argument}: {'; '.join(problems)}")
 
 
 def _check_once(argument: str, columns: Sequence[str]) -> None:

@@ -37,7 +37,9 @@ Reference = int | tuple[str, int]
 """A version of the main line, or a branch with one of its versions."""
 
 _TRIES = 10
-_TEMPORARY = "lancens-temporary-"
+OWN_TAGS = "lancens-"
+"""Begins the names of tags that this package sets and removes for its own use."""
+_TEMPORARY = f"{OWN_TAGS}temporary-"
 """Begins the names of tags that keep a version while it is tagged or restored."""
 _EXISTS, _MISSING = "Ref conflict", "Ref not found"
 _IN_USE = "Dataset already exists"

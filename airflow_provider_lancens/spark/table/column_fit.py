@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from airflow_provider_lancens import spec_errors
-from airflow_provider_lancens.namespace.system_columns import SYSTEM_COLUMNS
+from airflow_provider_lancens.namespace.stored_columns import column_problems
 from airflow_provider_lancens.spark.blobs import fits_blob, is_blob
 
 if TYPE_CHECKING:
@@ -70,9 +70,6 @@ def _vector(name: str, arrow: pa.DataType | None, dimension: int) -> pa.DataType
     return pa.list_(arrow.value_type, dimension)
 
 
-_FORBIDDEN = {".": "a dot", "`": "a backtick", "\0": "a NUL character"}
-
-
 def check_columns(table: str, schema: pa.Schema) -> None:
     """Check that Lance can store these columns and read them back.
 
@@ -89,51 +86,10 @@ def check_columns(table: str, schema: pa.Schema) -> None:
         raise spec_errors.InvalidInputError(
             f"table {table}: the rows have no columns; a table must have at least one column"
         )
-    problems = [*_top_level_problems(schema.names)]
-    for column in schema:
-        problems += _nested_problems(column.type, column.name)
-    if problems:
+    if problems := column_problems(schema):
         raise spec_errors.InvalidInputError(
             f"table {table}: {'; '.join(problems)}. Rename, cast or drop these columns"
         )
-
-
-def _top_level_problems(names: list[str]) -> Iterator[str]:
-    yield from (f"column {name!r}: two columns have this name" for name in _repeated(names))
-    for name in names:
-        if not name:
-            yield "column '': the name is empty"
-        elif name == "*" or name in SYSTEM_COLUMNS:
-            yield f"column {name!r}: Lance reserves this name"
-        elif found := [shown for character, shown in _FORBIDDEN.items() if character in name]:
-            yield f"column {name!r}: the name contains {' and '.join(found)}, which Lance does not allow"
-
-
-def _nested_problems(arrow: pa.DataType, path: str) -> Iterator[str]:
-    # Inside a struct Lance accepts any name that it doesn't have to parse, including dots and backticks.
-    children = [arrow.field(index) for index in range(arrow.num_fields)]
-    if pa.types.is_struct(arrow):
-        if not children:
-            yield f"column {path!r}: a struct must have at least one field"
-        names = [child.name for child in children]
-        yield from (f"column {path!r}: two fields are named {name!r}" for name in _repeated(names))
-        yield from (f"column {path!r}: a NUL character in the field {n!r}" for n in names if "\0" in n)
-    if pa.types.is_fixed_size_list(arrow) and not _fits_fixed_size(arrow.value_type):
-        # Lance stores structs so that no other column can be read with them, and panics at text and bytes.
-        yield f"column {path!r}: an array of a fixed size can't have values of type {arrow.value_type}"
-    for child in children:
-        yield from _nested_problems(child.type, f"{path}.{child.name}")
-
-
-def _fits_fixed_size(arrow: pa.DataType) -> bool:
-    try:
-        return bool(arrow.bit_width)
-    except ValueError:  # its values have different sizes
-        return bool(pa.types.is_fixed_size_list(arrow))
-
-
-def _repeated(names: Iterable[str]) -> list[str]:
-    return [name for name, count in Counter(names).items() if count > 1]
 
 
 _FLOAT_BITS = {pa.float16(): 11, pa.float32(): 24, pa.float64(): 53}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import TableId, staged_number
 from airflow_provider_lancens.namespace.locations import is_local
-from airflow_provider_lancens.namespace.storage.version_tags import is_on_main, list_tags
+from airflow_provider_lancens.namespace.storage.version_tags import OWN_TAGS, is_on_main, list_tags
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
 
 if TYPE_CHECKING:
@@ -182,8 +182,9 @@ def _tagged(target: ResolvedTable, tag: str) -> int:
     if tag not in tags:
         is_date = re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", tag) is not None
         time = f". A time is written with hours and a time zone: '{tag}T00:00:00+00:00'" if is_date else ""
+        named = sorted(name for name in tags if not name.startswith(OWN_TAGS))
         raise spec_errors.TableTagNotFoundError(
-            f"table {target.id} has no tag {tag!r}; tags: {', '.join(sorted(tags)) or 'none'}. An expired "
+            f"table {target.id} has no tag {tag!r}; tags: {', '.join(named) or 'none'}. An expired "
             f"bookmark has no tag any more; Table.bookmarks says which expired{time}"
         )
     if not is_on_main(tags[tag]):

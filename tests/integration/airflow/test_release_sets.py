@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,8 +10,10 @@ from airflow.sdk.execution_time.context import OutletEventAccessors
 from lance_namespace import DeclareTableRequest
 
 from airflow_provider_lancens.assets.table import lance_table
+from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.links import LancePageLink, table_page_url
 from airflow_provider_lancens.operators.release_sets import LanceFindReleaseOperator, LanceReleaseOperator
+from tests.integration.airflow.folder_tables import Folder
 from tests.integration.airflow.lifecycle import Attempt
 from tests.integration.airflow.tables import Table
 
@@ -95,3 +98,14 @@ def test_a_release_is_found_as_a_table_at_a_version_with_its_tables(
         one = {"table": str(table), "version": version}
         assert found == {"table": made["table"], "version": version, str(table): one}
         assert LancePageLink().page(find.hook, found) == table_page_url(lake, made["table"], version)
+
+
+def test_a_table_named_as_a_field_of_the_xcom_is_refused(connect: Callable[..., str], tmp_path: Path) -> None:
+    folder = Folder(connect, tmp_path)
+    folder.create("version", versions=2)
+    folder.create("release")
+    folder.catalog.release_set("release").release({"version": 2}, key="monday")
+    find = LanceFindReleaseOperator(task_id="find", release_set="release", lance_conn_id=folder.conn_id)
+
+    with pytest.raises(AirflowFailException, match=r"it has a table named 'version'.* rename the table"):
+        find.execute({"ti": Attempt()})  # type: ignore[typeddict-item]

@@ -364,6 +364,14 @@ def test_a_tag_protects_a_version_until_it_is_deleted(orders: Table) -> None:
         orders.delete_tag("first")
 
 
+def test_an_unknown_tag_is_answered_with_the_tags_of_users(orders: Table) -> None:
+    orders.append(pa.table({"id": [4], "day": ["2026-11-04"]}), stage=True, key="day")
+    orders.tag("first", 1)
+
+    with pytest.raises(TableTagNotFoundError, match=r"has no tag 'fist'; tags: first[.]"):
+        orders.at("fist")
+
+
 def test_a_staged_version_is_not_tagged(orders: Table) -> None:
     staged = orders.append(pa.table({"id": [4], "day": ["2026-11-04"]}), stage=True, key="day")
     before = orders.tags()

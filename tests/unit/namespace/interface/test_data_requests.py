@@ -1,5 +1,6 @@
 """Requests with rows: what can't be stored is refused before anything is written."""
 
+import re
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
@@ -26,6 +27,9 @@ VALUES: dict[str, pa.Array] = {
     "a field": pa.StructArray.from_arrays([TEXT], ["inside"]),
     "a dictionary": pa.DictionaryArray.from_arrays(pa.array([0, 1, 2], pa.int8()), TEXT),
 }
+
+
+REFUSED_NAMES = ["", "*", "a.b", "`quoted`", "_rowid", "_rowaddr", "name"]
 
 
 class LocalMetastore(MemoryMetastore):
@@ -196,6 +200,24 @@ def merged(**fields: Any) -> Callable[[Any], object]:
         ),
         *(
             (
+                lambda lake, name=name: lake.alter_table_add_columns(
+                    {**TABLE, "new_columns": [{"name": name, "expression": "n"}]}
+                ),
+                f"new_columns: column {re.escape(repr(name))}: ",
+            )
+            for name in REFUSED_NAMES
+        ),
+        *(
+            (
+                lambda lake, name=name: lake.alter_table_alter_columns(
+                    {**TABLE, "alterations": [{"path": "n", "rename": name}]}
+                ),
+                f"alterations: column {re.escape(repr(name))}: ",
+            )
+            for name in REFUSED_NAMES
+        ),
+        *(
+            (
                 lambda lake, name=name: lake.create_table_branch({**TABLE, "name": name}),
                 "name: expected the name of a branch",
             )
@@ -210,6 +232,29 @@ def test_a_value_that_would_be_ignored_or_that_lance_cannot_take_is_refused(
     with pytest.raises(InvalidInputError, match=message):
         request_refused(lake)
     assert lake.count_table_rows({**TABLE, "predicate": "name = 'b'"}).count == 1
+
+
+@pytest.mark.parametrize("name", ["", "*", "a.b", "`quoted`", "_rowid"])
+def test_rows_with_columns_that_lance_cannot_store_create_no_table(lake: Any, name: str) -> None:
+    sink = pa.BufferOutputStream()
+    rows = pa.table({name: [1], "n": [2]})
+    with pa.ipc.new_stream(sink, rows.schema) as writer:
+        writer.write_table(rows)
+
+    with pytest.raises(InvalidInputError, match=f"request_data: column {re.escape(repr(name))}: "):
+        lake.create_table(TABLE, sink.getvalue().to_pybytes())
+    assert lake.list_tables({"id": ["db"]}).tables == []
+
+
+def test_a_column_is_added_to_a_table_with_a_name_that_another_client_chose(
+    lake: Any, tmp_path: Path
+) -> None:
+    lake.create_table(TABLE, stream(pa.array(["a", "b"])))
+    lance.dataset(namespace_client=lake, table_id=TABLE["id"]).alter_columns({"path": "name", "name": "*"})
+
+    lake.alter_table_add_columns({**TABLE, "new_columns": [{"name": "twice", "expression": "n * 2"}]})
+
+    assert lance.dataset(namespace_client=lake, table_id=TABLE["id"]).schema.names == ["n", "*", "twice"]
 
 
 def test_a_search_skips_rows_beside_those_that_it_returns(lake: Any) -> None:
