@@ -17,7 +17,7 @@ import pyarrow as pa
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.conditions import parse_expression
 from airflow_provider_lancens.identifiers import TableId
-from airflow_provider_lancens.namespace.dropped_columns import check_values_left
+from airflow_provider_lancens.namespace.unreadable_columns import check_values_left
 from airflow_provider_lancens.spark.commit.schema_commits import SchemaCommits, SchemaStep
 from airflow_provider_lancens.spark.observed import observed
 from airflow_provider_lancens.spark.results import SchemaResult, elapsed

@@ -23,7 +23,6 @@ from lance_namespace.errors import (
 from lance_namespace_urllib3_client import models
 
 from airflow_provider_lancens.conditions import parse_condition, parse_expression
-from airflow_provider_lancens.namespace.dropped_columns import check_values_left
 from airflow_provider_lancens.namespace.interface import redacted_responses
 from airflow_provider_lancens.namespace.interface.core import AnyRequest, NamespaceCore
 from airflow_provider_lancens.namespace.interface.open_dataset import (
@@ -51,7 +50,11 @@ from airflow_provider_lancens.namespace.storage.version_tags import (
     move_tag,
     temporary_tag,
 )
-from airflow_provider_lancens.namespace.stored_columns import column_problems, name_problems
+from airflow_provider_lancens.namespace.unreadable_columns import (
+    check_values_left,
+    column_problems,
+    name_problems,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -1,4 +1,4 @@
-"""Whether the columns of rows fit a table, how others are merged, and which names a column can't have."""
+"""Whether the columns of rows fit a table, and how others are merged."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from airflow_provider_lancens import spec_errors
-from airflow_provider_lancens.namespace.stored_columns import column_problems
+from airflow_provider_lancens.namespace.unreadable_columns import column_problems
 from airflow_provider_lancens.spark.blobs import fits_blob, is_blob
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from lance_namespace.errors import InvalidInputError
 
-from airflow_provider_lancens.namespace.dropped_columns import check_values_left
+from airflow_provider_lancens.namespace.unreadable_columns import check_values_left
 
 
 @pytest.fixture
