@@ -70,6 +70,15 @@ def check_texts(argument: str, value: object) -> None:
 def _check_text(argument: str, value: object) -> None:
     if not isinstance(value, str):
         _refuse(f"{argument}: expected text, got {value!r}")
+    _check_encoding(argument, value)
+
+
+def _check_encoding(argument: str, value: object) -> None:
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            _refuse(f"{argument}: expected text that UTF-8 can encode, got {value!r}: {error.reason}")
 
 
 def _check_mapping(argument: str, value: object) -> Mapping[str, Any]:
@@ -129,6 +138,11 @@ CHECKS: Mapping[str, _Check] = {
     "bool": check_flag,
     "str": _check_text,
     "str | None": _or_none(_check_text),
+    "str | WriteIdentity": _check_encoding,
+    "str | WriteIdentity | None": _check_encoding,
+    "Key": _check_encoding,
+    "VersionLike": _check_encoding,
+    "VersionLike | None": _check_encoding,
     "Sequence[str]": check_names,
     "Sequence[str] | None": _or_none(check_names),
     "Columns": _or_none(check_names),

@@ -26,6 +26,7 @@ from airflow_provider_lancens.spark.maintenance.maintenance_options import (
     IF_INDEX_EXISTS,
 )
 from airflow_provider_lancens.spark.options import (
+    MAX_ROWS,
     VERSION_AUTHORITIES,
     Append,
     Change,
@@ -244,9 +245,9 @@ class Table:
         from airflow_provider_lancens.spark.table.opened_version import open_version
         from airflow_provider_lancens.spark.table_info import history_of
 
-        if not is_whole_number(limit, at_least=0):
+        if not is_whole_number(limit, at_least=0, at_most=MAX_ROWS):
             raise spec_errors.InvalidInputError(
-                f"limit: expected a whole number of at least 0, got {limit!r}"
+                f"limit: expected a whole number from 0 to {MAX_ROWS}, got {limit!r}"
             )
         with self._resolved() as target:
             dataset = target.open_latest() if self._at is None else open_version(target, self._at)
@@ -329,9 +330,9 @@ class Table:
         """
         from airflow_provider_lancens.spark.table.opened_version import projected_columns
 
-        if limit is not None and not is_whole_number(limit, at_least=0):
+        if limit is not None and not is_whole_number(limit, at_least=0, at_most=MAX_ROWS):
             raise spec_errors.InvalidInputError(
-                f"limit: expected a whole number of at least 0, or None, got {limit!r}"
+                f"limit: expected a whole number from 0 to {MAX_ROWS}, or None, got {limit!r}"
             )
         with self._opened() as (target, dataset):
             names = projected_columns(target, dataset.schema, columns).names

@@ -31,9 +31,14 @@ LONGEST_EXPIRY = timedelta(days=36_500)
 """The shortest and the longest time after which a bookmark may expire."""
 
 
-def is_whole_number(value: object, *, at_least: int) -> bool:
-    """Return whether a value is an integer, not a bool, of at least `at_least`."""
-    return isinstance(value, int) and not isinstance(value, bool) and value >= at_least
+MAX_ROWS = 2**63 - 1
+"""The largest number of rows or versions that Lance counts."""
+
+
+def is_whole_number(value: object, *, at_least: int, at_most: int | None = None) -> bool:
+    """Return whether a value is an integer, not a bool, from `at_least` to `at_most`."""
+    is_integer = isinstance(value, int) and not isinstance(value, bool)
+    return is_integer and value >= at_least and (at_most is None or value <= at_most)
 
 
 def check_choice(name: str, value: object, choices: Sequence[str]) -> None:

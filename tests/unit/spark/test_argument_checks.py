@@ -15,18 +15,13 @@ from lance_namespace.errors import InvalidInputError
 
 from airflow_provider_lancens import LanceCatalog, Table, WriteIdentity
 from airflow_provider_lancens.spark.argument_checks import CHECKS
-from airflow_provider_lancens.spark.options import Overwrite, Upsert
+from airflow_provider_lancens.spark.options import MAX_ROWS, Overwrite, Upsert
 from airflow_provider_lancens.spark.release_sets import ReleaseSet
 
 CHECKED_ELSEWHERE = {
     "Any",
-    "VersionLike",
-    "VersionLike | None",
     "int",
     "int | None",
-    "Key",
-    "str | WriteIdentity",
-    "str | WriteIdentity | None",
     "str | Mapping[str, Any] | WriteResult",
     "SchemaMode",
     "WhenMatched",
@@ -122,8 +117,11 @@ def test_an_argument_of_a_catalog_of_another_type_is_refused_by_its_name(
             {"max_age": 3600},
             "max_age: expected a timedelta, or text such as PT6H, got 3600",
         ),
-        ("history", {"limit": -1}, "limit: expected a whole number of at least 0, got -1"),
-        ("history", {"limit": "9"}, "limit: expected a whole number of at least 0, got '9'"),
+        ("history", {"limit": -1}, f"limit: expected a whole number from 0 to {MAX_ROWS}, got -1"),
+        ("history", {"limit": "9"}, f"limit: expected a whole number from 0 to {MAX_ROWS}, got '9'"),
+        ("to_arrow", {"limit": 2**63}, f"limit: expected a whole number from 0 to {MAX_ROWS}, or None, got "),
+        ("restore", {"version": "\ud800"}, "version: expected text that UTF-8 can encode, got "),
+        ("find_write", {"key": "\ud800"}, "key: expected text that UTF-8 can encode, got "),
         (
             "compact",
             {"thresholds": {"min_small": 1}},
