@@ -37,8 +37,9 @@ MAX_ROWS = 2**63 - 1
 
 def is_whole_number(value: object, *, at_least: int, at_most: int | None = None) -> bool:
     """Return whether a value is an integer, not a bool, from `at_least` to `at_most`."""
-    is_integer = isinstance(value, int) and not isinstance(value, bool)
-    return is_integer and value >= at_least and (at_most is None or value <= at_most)
+    if not isinstance(value, int) or isinstance(value, bool):
+        return False
+    return value >= at_least and (at_most is None or value <= at_most)
 
 
 def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
