@@ -129,7 +129,8 @@ class ComparedVersions(NamedTuple):
     before: LanceDataset
     after: LanceDataset
     names: Mapping[str, str | None]
-    """The name in the older version of each column of the newer one; None if it doesn't have it."""
+    """The name in the older version of each column of the newer one; None if it doesn't have it. Columns of a
+    filter are among them, since a row that begins or ceases to match has changed."""
 
     @property
     def old_fields(self) -> _Fields:
@@ -567,6 +568,10 @@ class OpenFragment:
         """Return the columns of the rows at sorted addresses, whether they match or not."""
         return self._values(np.searchsorted(self.addresses, addresses))
 
+    def matches(self, addresses: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return which of the rows at sorted addresses match the filter."""
+        return self.matching[np.searchsorted(self.addresses, addresses)]
+
     def _values(self, offsets: NDArray[np.int64]) -> pa.RecordBatch:
         if self.columns.stored:
             table = self._read(offsets).combine_chunks()
@@ -624,6 +629,8 @@ class ValueComparison:
     dataset: DatasetRef
     before: ColumnsAt
     after: ColumnsAt
+    filter: str | None
+    """In Lance's SQL. Rows of which only one version matches differ, whatever columns are read."""
 
     def differ(self, before: _Addresses, after: _Addresses) -> _Mask:
         """Return which rows aren't equal.
@@ -633,7 +640,7 @@ class ValueComparison:
             after: the addresses of the same rows in the newer one.
         """
         with storage_failures(self.dataset.location, self.dataset.storage_options):
-            old, new = (_RowsAt(self.dataset, columns) for columns in (self.before, self.after))
+            old, new = (_RowsAt(self.dataset, columns, self.filter) for columns in (self.before, self.after))
             differs = np.zeros(len(after), bool)
             order, start = np.argsort(after), 0
             while start < len(order):
@@ -642,6 +649,8 @@ class ValueComparison:
                 )
                 chosen = order[start : start + size]
                 differs[chosen] = ~same_rows(old.values(before[chosen]), new.values(after[chosen]))
+                if self.filter is not None:
+                    differs[chosen] |= old.matching(before[chosen]) != new.matching(after[chosen])
                 start += size
         return differs
 
@@ -649,9 +658,10 @@ class ValueComparison:
 class _RowsAt:
     """Rows of one version by their addresses, in any order."""
 
-    def __init__(self, dataset: DatasetRef, columns: ColumnsAt) -> None:
+    def __init__(self, dataset: DatasetRef, columns: ColumnsAt, condition: str | None) -> None:
         self._dataset = dataset.open(columns.version)
         self._columns = columns
+        self._condition = condition
         self._opened: dict[int, OpenFragment] = {}
 
     def batch_rows(self, address: np.int64) -> int:
@@ -664,9 +674,16 @@ class _RowsAt:
         parts = [self._fragment(number).values(chosen) for number, chosen in _by_fragment(addresses[order])]
         return pa.Table.from_batches(parts).take(pa.array(np.argsort(order)))
 
+    def matching(self, addresses: NDArray[np.int64]) -> _Mask:
+        """Return which of the rows at these addresses match the filter."""
+        order, matching = np.argsort(addresses), np.ones(len(addresses), bool)
+        parts = [self._fragment(number).matches(chosen) for number, chosen in _by_fragment(addresses[order])]
+        matching[order] = np.concatenate(parts)
+        return matching
+
     def _fragment(self, number: int) -> OpenFragment:
         if number not in self._opened:
-            self._opened[number] = OpenFragment.of(self._dataset, number, self._columns, None)
+            self._opened[number] = OpenFragment.of(self._dataset, number, self._columns, self._condition)
         return self._opened[number]
 
 

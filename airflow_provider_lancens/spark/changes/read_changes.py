@@ -171,7 +171,8 @@ class _Read:
             return self._appended(before.version)
         commits = list(transactions_of(self.newest, before.version))
         match = match_columns(before, self.newest, commits)
-        names = {name: match.names.get(name) for name in self.schema.names}
+        used = {*self.schema.names, *(() if self.filter is None else self.filter.columns)}
+        names = {name: match.names.get(name) for name in used}
         fragments = changed_fragments(ComparedVersions(before, self.newest, names), commits)
         if not fragments:
             return self._none()
@@ -196,7 +197,9 @@ class _Read:
         reader = ChangedRowReader(dataset, columns, own, self._lance_sql)
         steps = _Steps(
             AddressTask(dataset, before.version, newest, fragments),
-            ComparisonTask(before.version, is_detached(newest), ValueComparison(dataset, columns, own)),
+            ComparisonTask(
+                before.version, is_detached(newest), ValueComparison(dataset, columns, own, self._lance_sql)
+            ),
             reader,
             spark_schema(labeled(self.schema)),
         )

@@ -223,13 +223,19 @@ def match_by_files(read: LanceDataset, wanted: LanceDataset) -> MatchedColumns:
 
 def are_similar(one: pa.DataType, other: pa.DataType) -> bool:
     """Return whether two types are equal or of the same kind, so that values are converted."""
+    one, other = (each.value_type if pa.types.is_dictionary(each) else each for each in (one, other))
     return one == other or any(is_kind(one) and is_kind(other) for is_kind in _KINDS)
 
 
 _KINDS: tuple[Callable[[pa.DataType], bool], ...] = (
     lambda one: pa.types.is_integer(one) or pa.types.is_floating(one) or pa.types.is_decimal(one),
     lambda one: pa.types.is_string(one) or pa.types.is_large_string(one),
-    lambda one: pa.types.is_binary(one) or pa.types.is_large_binary(one),
+    lambda one: (
+        pa.types.is_binary(one) or pa.types.is_large_binary(one) or pa.types.is_fixed_size_binary(one)
+    ),
+    pa.types.is_date,
+    pa.types.is_time,
+    pa.types.is_duration,
     pa.types.is_timestamp,
     pa.types.is_nested,
 )

@@ -34,11 +34,21 @@ def table(tmp_path: Path) -> Table:
     return made
 
 
-def changes(table: Table, after: int, version: int | None = None, columns: list[str] | None = None) -> Rows:
+def changes(
+    table: Table,
+    after: int,
+    version: int | None = None,
+    columns: list[str] | None = None,
+    where: str | None = None,
+) -> Rows:
     """Return the changed rows and their types."""
     newest = version or table.open().version
     frame = read_changes(
-        table.spark, table.namespace, table.id, after_version=after, version=newest, columns=columns
+        *(table.spark, table.namespace, table.id),
+        after_version=after,
+        version=newest,
+        columns=columns,
+        filter=where,
     )
     return sorted((tuple(row.values())[:-1] for row in table.collected(frame)), key=repr)
 
@@ -93,6 +103,20 @@ def test_values_of_rows_that_a_restore_brings_back_are_named(table: Table) -> No
 
     found = changed_values(table.namespace, table.id, "v", after_version=2, version=3)
     assert found == ["a", "b"]
+
+
+@pytest.mark.parametrize("compacted", [False, True])
+def test_rows_that_begin_or_cease_to_match_a_filter_have_changed_whatever_columns_are_read(
+    table: Table, compacted: bool
+) -> None:
+    replace_column(table)  # all prices are 7
+    if compacted:
+        compact(table)
+
+    begin = [row for row in changes(table, 1, columns=["id", "v"], where="price < 25") if row[0] < 5]
+    assert begin == [(n, "abcde"[n], "update_postimage") for n in (2, 3, 4)]
+    cease = [row for row in changes(table, 1, columns=["id", "v"], where="price > 35") if row[0] < 5]
+    assert cease == [(3, "d", "update_preimage"), (4, "e", "update_preimage")]
 
 
 def test_values_of_rows_are_named_in_which_another_column_was_replaced(table: Table) -> None:

@@ -26,7 +26,7 @@ class Table:
     def dataset(self) -> lance.LanceDataset:
         return lance.dataset(self.uri)
 
-    def write(self, columns: dict[str, list[object]], mode: str = "append") -> None:
+    def write(self, columns: dict[str, Any], mode: str = "append") -> None:
         lance.write_dataset(pa.table(columns), self.uri, mode=mode)
 
     def rename(self, name: str, new: str) -> None:
@@ -149,6 +149,33 @@ def test_columns_are_followed_in_both_directions(
     assert table.match() == MatchedColumns(names)
     newest = table.dataset.version
     assert table.match(newest, 1) == MatchedColumns({old: new for new, old in names.items()})
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (pa.time32("s"), pa.time64("us")),
+        (pa.date64(), pa.date32()),
+        (pa.duration("s"), pa.duration("us")),
+        (pa.binary(2), pa.binary()),
+        (pa.dictionary(pa.int8(), pa.string()), pa.string()),
+    ],
+    ids=str,
+)
+def test_a_column_is_the_same_if_an_overwrite_gives_it_another_type_of_its_kind(
+    table: Table, old: pa.DataType, new: pa.DataType
+) -> None:
+    table.write({"id": [1], "value": pa.array([None], old)}, mode="overwrite")
+    table.write({"id": [1], "value": pa.array([None], new)}, mode="overwrite")
+
+    assert table.match(read=2).names == {"id": "id", "value": "value"}
+
+
+def test_a_time_of_day_that_is_widened_is_the_same_column(table: Table) -> None:
+    table.write({"id": [1], "opens": pa.array([5], pa.time32("s"))}, mode="overwrite")
+    table.dataset.alter_columns({"path": "opens", "data_type": pa.time64("us")})
+
+    assert table.match(read=2).names == {"id": "id", "opens": "opens"}
 
 
 def test_a_restore_of_a_version_before_both_is_followed(table: Table) -> None:
