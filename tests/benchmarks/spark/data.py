@@ -12,9 +12,16 @@ _WORDS = np.array(["deliver", "in", "person", "none", "collect", "take", "back",
 _SECONDS_OF_YEARS = 7 * 365 * 86_400
 
 
-def lineitem(folder: Path, rows: int) -> Path:
-    """16 columns of numbers, decimals, dates and text, in Parquet."""
-    return _written(folder / "lineitem", rows, _BLOCK, _items)
+def lineitem(folder: Path, rows: int, *, as_spark: bool = False) -> Path:
+    """16 columns of numbers, decimals, dates and text, in Parquet.
+
+    Args:
+        folder: where to write them.
+        rows: the number of rows.
+        as_spark: whether decimals are stored as integers, as Spark's writer does it, instead of as bytes, as
+            pyarrow's does.
+    """
+    return _written(folder / "lineitem", rows, _BLOCK, _items, decimals_as_integers=as_spark)
 
 
 def vectors(folder: Path, rows: int, dimension: int = 768) -> Path:
@@ -63,6 +70,8 @@ def _written(
     rows: int,
     block: int,
     make: Callable[[np.random.Generator, int, int], pa.Table],
+    *,
+    decimals_as_integers: bool = False,
 ) -> Path:
     """Two files, which suit Spark on two cores."""
     folder.mkdir(parents=True)
@@ -70,13 +79,13 @@ def _written(
     for number, first in enumerate((0, rows // 2)):
         last = rows // 2 if number == 0 else rows
         tables = (make(random, at, min(block, last - at)) for at in range(first, last, block))
-        _write(folder / f"part-{number}.parquet", tables)
+        _write(folder / f"part-{number}.parquet", tables, decimals_as_integers)
     return folder
 
 
-def _write(file: Path, tables: Iterator[pa.Table]) -> None:
+def _write(file: Path, tables: Iterator[pa.Table], decimals_as_integers: bool) -> None:
     first = next(tables)
-    with pq.ParquetWriter(file, first.schema) as writer:
+    with pq.ParquetWriter(file, first.schema, store_decimal_as_integer=decimals_as_integers) as writer:
         for table in (first, *tables):
             writer.write_table(table, row_group_size=table.num_rows)
 
