@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from airflow_provider_lancens import spec_errors
-from airflow_provider_lancens.namespace.system_columns import CREATED_AT_VERSION, UPDATED_AT_VERSION
+from airflow_provider_lancens.namespace.system_columns import CREATED_AT_VERSION, ROW_ID, UPDATED_AT_VERSION
 from airflow_provider_lancens.spark.commit.append_overwrite import OverwriteCommit, replace_where_kind
 from airflow_provider_lancens.spark.commit.table_change import CommitStep, RowDeletions, TableChange
 from airflow_provider_lancens.spark.keys import (
@@ -93,7 +93,10 @@ class AppendedRows:
     @property
     def condition(self) -> str:
         """The condition that they match then."""
-        return f"{CREATED_AT_VERSION} = {self.version} AND {UPDATED_AT_VERSION} = {self.version}"
+        condition = f"{CREATED_AT_VERSION} = {self.version} AND {UPDATED_AT_VERSION} = {self.version}"
+        # Lance reads rows as created by version 1, too, whose versions another client has lost, as
+        # lance-spark 0.4.0 does. The rows of the first version have the first row ids.
+        return f"{condition} AND {ROW_ID} < {self.rows}" if self.version == 1 else condition
 
 
 @dataclass(frozen=True, slots=True)

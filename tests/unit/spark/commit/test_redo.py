@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from lance_namespace.errors import ConcurrentModificationError, InvalidInputErro
 from airflow_provider_lancens.spark.commit.append_overwrite import ReplaceWhereCommit
 from airflow_provider_lancens.spark.commit.committer import CommitOutcome, Committer
 from airflow_provider_lancens.spark.commit.delete import Deletion
-from airflow_provider_lancens.spark.commit.redo import check_same_condition, redo_change
+from airflow_provider_lancens.spark.commit.redo import AppendedRows, check_same_condition, redo_change
 from airflow_provider_lancens.spark.commit.table_change import TableChange
 from airflow_provider_lancens.spark.commit.upsert import UpsertCommit
 from airflow_provider_lancens.spark.keys import Counts, KeyedCommit, KeyedWrite, look_up
@@ -127,6 +128,25 @@ def test_rows_are_found_by_the_version_that_created_them_after_it_was_cleaned_up
     begin(stable, "january", 10)()
 
     assert rows(stable) == [0, 3, 10]
+
+
+def test_rows_whose_versions_another_client_has_lost_are_not_those_of_the_first_commit(
+    stable: ResolvedTable,
+) -> None:
+    dataset = lance.dataset(stable.dataset.location)
+    dataset.delete("n < 3")  # all but the row of another commit
+    # Lance reads missing versions as version 1.
+    without = [
+        replace(fragment.metadata, created_at_version_meta=None, last_updated_at_version_meta=None)
+        for fragment in dataset.get_fragments()
+    ]
+    lance.LanceDataset.commit(
+        dataset, lance.LanceOperation.Update([], without, []), read_version=dataset.version
+    )
+
+    newest = lance.dataset(stable.dataset.location)
+    assert newest.count_rows("_row_created_at_version = 1") == 1
+    assert AppendedRows(version=1, rows=1, files=None).removed_from(newest) is None
 
 
 def test_a_compaction_meanwhile_does_not_prevent_a_replacement(stable: ResolvedTable) -> None:
