@@ -30,6 +30,7 @@ _Id = TypeVar("_Id", NamespaceId, TableId)
 _Choice = TypeVar("_Choice", bound=str)
 
 _NOTHING = (None, "", "None")
+_BOOLEANS = {"True": "all rows match", "False": "no row matches"}
 _TABLES = "database$table, or a list of these"
 AUTHORITIES = tuple(VERSION_AUTHORITIES)
 """Values of arguments `version_authority`."""
@@ -123,11 +124,26 @@ def parse_condition(argument: str, value: Any) -> str | None:
     """Parse a condition; None if it is empty.
 
     Raises:
-        AirflowFailException: it isn't text, such as True, which would be the condition that all rows match.
+        AirflowFailException: it isn't text, or it is the text of True or False: the first would be the
+            condition that all rows match.
     """
     if value is not None and not isinstance(value, str):
         raise AirflowFailException(f"{argument}={value!r}: is {_type(value)}; allowed: a condition as text")
-    return parse_text(value)
+    return parse_text(check_condition(argument, value))
+
+
+def check_condition(argument: str, value: Any) -> Any:
+    """Return a condition as it was rendered, unless it is a Python boolean as text.
+
+    Raises:
+        AirflowFailException: a template has made it of True or False, such as of the result of a check.
+    """
+    if isinstance(value, str) and (text := value.strip()) in _BOOLEANS:
+        raise AirflowFailException(
+            f"{argument}={text!r}: is the text of a Python boolean, such as a template makes of a check; "
+            f"write {text.upper()} for the condition that {_BOOLEANS[text]}"
+        )
+    return value
 
 
 def parse_number(value: Any) -> Any:

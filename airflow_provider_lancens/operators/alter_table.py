@@ -128,6 +128,12 @@ class LanceAlterTableOperator(LanceOperator):
         }
         added, expressions = parse_mapping("add", self.add), parse_mapping("expressions", self.expressions)
         dropped = parse_list("drop", self.drop, _A_LIST)
+        if again := sorted(altered["rename"].keys() & {*added, *expressions}):
+            raise AirflowFailException(
+                f"rename: column {again[0]!r} is renamed, and another column of this name is added. A retry "
+                "would find both names, and couldn't tell whether the column was renamed. Nothing was done; "
+                "add the column by another task, downstream"
+            )
         if any(altered.values()):
             yield partial(table.alter_columns, **altered, drop_indices=self.drop_indices)
         if added or expressions:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from airflow_provider_lancens.hooks.template_args import (
     check_column_name,
+    check_condition,
     check_flag,
     check_mapping,
     is_template,
@@ -332,7 +333,8 @@ class LanceOverwriteOperator(LanceWriteOperator):
 
     def rendered_change(self) -> Change:
         """See `LanceWriteOperator.rendered_change`."""
-        return replace(cast("Overwrite", self._request.change), where=self.where)
+        where = check_condition("where", self.where)
+        return replace(cast("Overwrite", self._request.change), where=where)
 
 
 class LanceUpsertOperator(LanceWriteOperator):
@@ -394,7 +396,8 @@ class LanceUpsertOperator(LanceWriteOperator):
 
     def rendered_change(self) -> Change:
         """See `LanceWriteOperator.rendered_change`."""
-        return replace(cast("Upsert", self._request.change), delete_when=self.delete_when)
+        delete_when = check_condition("delete_when", self.delete_when)
+        return replace(cast("Upsert", self._request.change), delete_when=delete_when)
 
 
 def _checked_later(condition: str | None) -> str | None:

@@ -100,8 +100,8 @@ class LanceDiscardOperator(LanceOperator):
 
     The rows of a version that was published remain. A task that is retried or cleared succeeds.
 
-    Its XCom is ``{"table": str, "operation": str, "outcome": str, "staged_version": str}``; ``outcome`` is
-    ``unchanged`` if there was no such version.
+    Its XCom is ``{"table": str, "operation": str, "outcome": str, "staged_version": str | None}``;
+    ``outcome`` is ``unchanged`` if there was no such version, or the ingestion had no rows and staged none.
 
     Args:
         staged: the staged version: the output of an ingestion with ``stage=True``, or a mapping with its
@@ -130,6 +130,11 @@ class LanceDiscardOperator(LanceOperator):
         from airflow_provider_lancens.operators._spark.pinned_inputs import PinnedTable
 
         staged = PinnedTable.parse("staged", self.staged)
+        if _staged_nothing(self.staged):
+            self.log.info(
+                "Table %s: there were no rows to stage, and so there is nothing to discard", staged.table
+            )
+            return {**table_result(staged.table, "discard", "unchanged"), "staged_version": None}
         with self.opened(context) as lake:
             discarded = lake.table(staged.table).discard(staged.as_result(), if_missing=SKIP)
         if not discarded:

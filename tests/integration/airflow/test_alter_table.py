@@ -234,6 +234,16 @@ def test_all_kinds_of_changes_are_made_in_order_by_one_task(change: Change, orde
     assert (again["version"], again["outcome"] == "done") == (first["version"], False)
 
 
+@pytest.mark.parametrize("added", [{"add": {"price": "string"}}, {"expressions": {"price": "cents / 100"}}])
+def test_a_column_is_not_added_under_a_name_that_a_renaming_frees(
+    change: Change, orders: Table, added: dict[str, Any]
+) -> None:
+    with pytest.raises(AirflowFailException, match="column 'price' is renamed, and another column of"):
+        change(rename={"price": "cents"}, **added)
+
+    assert opened(orders).version == 1
+
+
 def test_a_task_without_a_change_is_an_error_of_the_dag() -> None:
     with pytest.raises(ValueError, match="expected at least one of them"):
         LanceAlterTableOperator(task_id="change", table="db$t")

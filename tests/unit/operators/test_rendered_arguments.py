@@ -11,7 +11,11 @@ from airflow_provider_lancens.operators.alter_table import LanceAlterTableOperat
 from airflow_provider_lancens.operators.changes import LanceFindChangesOperator
 from airflow_provider_lancens.operators.computed_column import LanceComputeColumnOperator
 from airflow_provider_lancens.operators.delete_rows import LanceDeleteOperator
-from airflow_provider_lancens.operators.ingest import LanceAppendOperator
+from airflow_provider_lancens.operators.ingest import (
+    LanceAppendOperator,
+    LanceOverwriteOperator,
+    LanceUpsertOperator,
+)
 from airflow_provider_lancens.operators.maintenance import (
     LanceCompactTableOperator,
     LanceCreateIndexOperator,
@@ -40,6 +44,7 @@ VALUES: dict[str, Any] = {
     "none": None,
     "blank": "a b",
     "flag": True,
+    "no": False,
     "all": "True",
 }
 
@@ -54,6 +59,8 @@ OPERATORS: dict[str, tuple[type[BaseOperator], dict[str, Any]]] = {
     "declare": (LanceDeclareTableOperator, {"table": "db$t"}),
     "register": (LanceRegisterTableOperator, {"table": "db$t", "location": "/data/t"}),
     "ingest": (LanceAppendOperator, {"table": "db$t", "source": rows}),
+    "overwrite": (LanceOverwriteOperator, {"table": "db$t", "source": rows}),
+    "upsert": (LanceUpsertOperator, {"table": "db$t", "source": rows, "on": ["n"]}),
     "compact": (LanceCompactTableOperator, {"table": "db$t"}),
     "index": (LanceCreateIndexOperator, {"table": "db$t", "column": "c", "index_type": "BTREE"}),
     "restore": (LanceRestoreOperator, {"table": "db$t", "version": 1}),
@@ -196,6 +203,28 @@ def test_text_that_is_the_name_of_a_boolean_stays_a_condition(rendered: Rendered
     task: Any = rendered("delete", "where", "all", native=True)
 
     assert task.where == "True"
+
+
+@pytest.mark.parametrize("operator", ["delete", "compute"])
+@pytest.mark.parametrize("flag", ["flag", "no"])
+def test_a_check_that_a_template_renders_as_text_is_no_condition(
+    rendered: Rendered, operator: str, flag: str
+) -> None:
+    text = str(VALUES[flag])
+
+    with pytest.raises(AirflowFailException, match=f"^where='{text}': .* write {text.upper()} for"):
+        execute(rendered(operator, "where", flag))
+
+
+@pytest.mark.parametrize(("operator", "argument"), [("overwrite", "where"), ("upsert", "delete_when")])
+@pytest.mark.parametrize("flag", ["flag", "no"])
+def test_a_check_that_a_template_renders_as_text_chooses_no_rows_to_replace_or_delete(
+    rendered: Rendered, operator: str, argument: str, flag: str
+) -> None:
+    task: Any = rendered(operator, argument, flag)
+
+    with pytest.raises(AirflowFailException, match=f"^{argument}='{VALUES[flag]}': .* a Python boolean"):
+        task.rendered_change()
 
 
 @pytest.mark.parametrize("operator", ["ingest", "compact", "index"])

@@ -127,3 +127,20 @@ def test_a_mapping_without_a_version_is_refused(run: Run) -> None:
         AirflowFailException, match=r"staged=.*; allowed: a mapping with 'table' and 'version'"
     ):
         run(LancePublishOperator, staged={"table": "a$b"})
+
+
+def test_an_ingestion_without_rows_has_nothing_to_discard(run: Run, hive: Maintained) -> None:
+    nothing, _ = run(
+        LanceAppendOperator, table=hive.id, source=lambda spark: more(spark).limit(0), key="day", stage=True
+    )
+
+    discarded, _ = run(LanceDiscardOperator, staged=nothing)
+
+    assert (nothing["outcome"], nothing["staged_version"]) == ("unchanged", None)
+    assert discarded == {
+        "table": hive.id,
+        "operation": "discard",
+        "outcome": "unchanged",
+        "staged_version": None,
+    }
+    assert len(hive.ids()) == 3
