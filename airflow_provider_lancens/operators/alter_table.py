@@ -38,7 +38,8 @@ class LanceAlterTableOperator(LanceOperator):
     "columns": list[str], "dropped_indices": list[str], "seconds": float, "reason": str}``: ``columns`` are
     the changed columns by their new names, ``dropped_indices`` the dropped indices. ``outcome`` is
     ``unchanged`` if there was nothing to do; otherwise, if an outlet is the table's asset or an asset alias,
-    the extra of its event contains the table and both versions.
+    the extra of its event contains the table and both versions: of this try, without what an earlier one has
+    committed.
 
     Args:
         table: table identifier, ``database$table``. Templated.

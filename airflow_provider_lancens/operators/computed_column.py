@@ -25,7 +25,7 @@ class LanceComputeColumnOperator(LanceSparkOperator):
     "column": str, "computed": int, "nulls": int, "files": int, "bytes": int, "commits": int, "seconds":
     float, "reason": str}``: ``computed`` counts the computed values, ``nulls`` the rows of changed fragments
     that still have none. If it committed and an outlet is the table's asset or an asset alias, the extra of
-    its event contains the table and both versions.
+    its event contains the table and both versions: of this try, without what an earlier one has committed.
 
     Args:
         table: table identifier, ``database$table``. Templated.
