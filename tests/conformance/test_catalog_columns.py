@@ -6,7 +6,8 @@ from lance_namespace import LanceNamespace
 from lance_namespace.errors import ErrorCode
 
 from tests.conformance.codes import refused_with
-from tests.support.backends import AUTHORITIES, Backend, stream
+from tests.support.backends import AUTHORITIES, Backend
+from tests.support.request_data import stream
 
 pytestmark = pytest.mark.parametrize(("backend", "managed_by"), AUTHORITIES, indirect=["backend"])
 

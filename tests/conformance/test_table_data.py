@@ -10,7 +10,8 @@ from lance_namespace import LanceNamespace
 from lance_namespace.errors import ErrorCode
 
 from tests.conformance.codes import refused_with
-from tests.support.backends import AUTHORITIES, stream
+from tests.support.backends import AUTHORITIES
+from tests.support.request_data import stream
 
 VECTORS = pa.list_(pa.float32(), 2)
 ROWS = pa.table(

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import lance_namespace
-import pyarrow as pa
 import pytest
 from lance_namespace import LanceNamespace
 
@@ -129,11 +128,3 @@ AUTHORITIES = [
     if by == "storage" or COMPARE_AND_SET not in cannot(str(one.values[0] if hasattr(one, "values") else one))
 ]
 """Each backend with each version authority that it supports."""
-
-
-def stream(rows: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, rows.schema) as writer:
-        writer.write_table(rows)
-    content: bytes = sink.getvalue().to_pybytes()
-    return content

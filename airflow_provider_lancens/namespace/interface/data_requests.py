@@ -123,7 +123,7 @@ class DataRequests(NamespaceCore):
         model = as_model(models.CreateTableRequest, request)
         refuse(model, {"storage_options": _FIXED_STORAGE})
         mode = choice(model.mode, (_CREATE, _EXIST_OK, _OVERWRITE), _CREATE, "mode")
-        read_rows(request_data)  # what is invalid is refused before anything is declared
+        _check_new_columns(read_rows(request_data).schema)  # before anything is declared
         data = self._declared(model)
         with data.specified_errors():
             written = self._create(data, request_data, mode)
@@ -193,6 +193,8 @@ class DataRequests(NamespaceCore):
         model = as_model(models.InsertIntoTableRequest, request)
         mode = choice(model.mode, (_APPEND, _OVERWRITE), _APPEND, "mode")
         rows = CountedRows(read_rows(request_data))
+        if mode == _OVERWRITE:
+            _check_new_columns(rows.source.schema)
         data = TableData.of(self, model.id)
         data.check_commits()
         with data.specified_errors():
@@ -701,16 +703,13 @@ def read_rows(request_data: bytes) -> pa.RecordBatchReader:
 
 
 def _check_rows(rows: pa.RecordBatchReader) -> None:
-    """Read all rows, which are in memory already, and check their columns and their text.
+    """Read all rows, which are in memory already, and check their text.
 
     Raises:
-        InvalidInputError: (13) a column can't be stored, or not be read back.
-        RowError: some text isn't UTF-8: Lance would commit it, and fail to read it.
+        RowError: some isn't UTF-8: Lance would commit it, and fail to read it.
     """
     from airflow_provider_lancens.namespace.row_errors import check_text, contains_text, rows_from
 
-    if problems := column_problems(rows.schema):
-        raise InvalidInputError(f"request_data: {'; '.join(problems)}")
     columns = [(index, field.name) for index, field in enumerate(rows.schema) if contains_text(field.type)]
     start = 0
     for batch in rows:
@@ -718,6 +717,16 @@ def _check_rows(rows: pa.RecordBatchReader) -> None:
             for index, name in columns:
                 check_text(batch.column(index), name)
         start += batch.num_rows
+
+
+def _check_new_columns(rows: pa.Schema) -> None:
+    """Check columns that become those of the table; appended rows have the table's, whoever named them.
+
+    Raises:
+        InvalidInputError: (13) a column can't be stored, or not be read back.
+    """
+    if problems := column_problems(rows):
+        raise InvalidInputError(f"request_data: {'; '.join(problems)}")
 
 
 def destination(data: TableData) -> dict[str, Any]:

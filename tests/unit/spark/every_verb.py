@@ -50,6 +50,7 @@ from tests.support.bookmarks import (
 )
 from tests.support.indices import build_index
 from tests.support.reads import read_table
+from tests.support.request_data import stream
 from tests.support.writes import write_files, write_table
 from tests.unit.spark.commit.memory_lake import MemoryMetastore, MemoryNamespace
 
@@ -232,13 +233,6 @@ def write(*numbers: int, **named: Any) -> Verb:
 
 def request(name: str, /, *data: pa.Table, **named: Any) -> Verb:
     return lambda lake: getattr(lake.namespace, name)({**TABLE, **named}, *map(stream, data))
-
-
-def stream(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return sink.getvalue().to_pybytes()
 
 
 def collected(read: Callable[..., Any], **named: Any) -> Verb:

@@ -15,6 +15,7 @@ from airflow_provider_lancens.identifiers import NamespaceId
 from airflow_provider_lancens.namespace.config import Properties, StorageConfig
 from airflow_provider_lancens.namespace.storage.manifests import Manifests
 from airflow_provider_lancens.namespace.storage.version_removals import recorded_removal
+from tests.support.request_data import stream
 from tests.unit.spark.commit.memory_lake import MemoryMetastore, MemoryNamespace
 
 TABLE = {"id": ["db", "t"]}
@@ -27,9 +28,6 @@ VALUES: dict[str, pa.Array] = {
     "a field": pa.StructArray.from_arrays([TEXT], ["inside"]),
     "a dictionary": pa.DictionaryArray.from_arrays(pa.array([0, 1, 2], pa.int8()), TEXT),
 }
-
-
-REFUSED_NAMES = ["", "*", "a.b", "`quoted`", "_rowid", "_rowaddr", "name"]
 
 
 class LocalMetastore(MemoryMetastore):
@@ -47,22 +45,18 @@ def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
     return MemoryNamespace(LocalMetastore(), config, properties)  # type: ignore[arg-type]
 
 
-def stream(*batches: pa.Array) -> bytes:
+def named(*batches: pa.Array) -> bytes:
     """Return a batch of each array, as values of the column ``name``, with a number for each."""
     tables = [
         pa.record_batch({"n": pa.array(range(len(values)), pa.int32()), "name": values}) for values in batches
     ]
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, tables[0].schema) as writer:
-        for table in tables:
-            writer.write_batch(table)
-    return sink.getvalue().to_pybytes()
+    return stream(pa.Table.from_batches(tables))
 
 
 @pytest.mark.parametrize("values", VALUES.values(), ids=VALUES)
 def test_text_that_is_not_utf_8_creates_no_table(lake: Any, values: pa.Array) -> None:
     with pytest.raises(InvalidInputError, match=r"request_data: row 2, column name: text that isn't UTF-8"):
-        lake.create_table(TABLE, stream(values))
+        lake.create_table(TABLE, named(values))
     assert lake._metastore.tables == {}
 
 
@@ -80,10 +74,10 @@ def test_text_that_is_not_utf_8_creates_no_table(lake: Any, values: pa.Array) ->
 def test_text_that_is_not_utf_8_changes_no_table(
     lake: Any, request_with: Callable[[Any, bytes], object]
 ) -> None:
-    good = stream(pa.array(["ä", None]))
+    good = named(pa.array(["ä", None]))
     assert lake.create_table(TABLE, good).version == 1
     with pytest.raises(InvalidInputError, match=r"row 4, column name: text that isn't UTF-8"):
-        request_with(lake, stream(pa.array(["x", "y"]), TEXT))
+        request_with(lake, named(pa.array(["x", "y"]), TEXT))
     request_with(lake, good)
     assert [one.version for one in lake.list_table_versions({**TABLE, "descending": True}).versions] == [2, 1]
 
@@ -94,7 +88,7 @@ def test_text_that_is_not_utf_8_changes_no_table(
 def test_a_table_that_another_client_creates_meanwhile_exists(
     lake: Any, monkeypatch: pytest.MonkeyPatch, mode: str, rows: list[str]
 ) -> None:
-    write, theirs = lance.write_dataset, iter([stream(pa.array(["theirs"]))])
+    write, theirs = lance.write_dataset, iter([named(pa.array(["theirs"]))])
 
     def written_after_another_client(*arguments: Any, **named: Any) -> Any:
         if (other := next(theirs, None)) is not None:
@@ -108,22 +102,22 @@ def test_a_table_that_another_client_creates_meanwhile_exists(
         else nullcontext()
     )
     with expected:
-        lake.create_table({**TABLE, "mode": mode}, stream(pa.array(["ours"])))
+        lake.create_table({**TABLE, "mode": mode}, named(pa.array(["ours"])))
 
     assert lake.count_table_rows({**TABLE, "predicate": f"name = '{rows[0]}'"}).count == 1
     assert lake.count_table_rows(TABLE).count == 1
 
 
 def test_rows_that_end_early_change_no_table(lake: Any) -> None:
-    content = stream(pa.array(["a"]), pa.array(["b"] * 100))
-    lake.create_table(TABLE, stream(pa.array(["a"])))
+    content = named(pa.array(["a"]), pa.array(["b"] * 100))
+    lake.create_table(TABLE, named(pa.array(["a"])))
     with pytest.raises(InvalidInputError, match="request_data: expected rows as an Arrow IPC stream"):
         lake.insert_into_table(TABLE, content[:-200])
     assert lake.count_table_rows(TABLE).count == 1
 
 
 def test_the_last_columns_with_values_are_not_dropped(lake: Any) -> None:
-    lake.create_table(TABLE, stream(pa.array(["a"])))
+    lake.create_table(TABLE, named(pa.array(["a"])))
     lance.dataset(namespace_client=lake, table_id=TABLE["id"]).add_columns(pa.schema([("late", pa.int64())]))
 
     with pytest.raises(InvalidInputError, match="fragment 0 has values of n, name alone"):
@@ -133,8 +127,8 @@ def test_the_last_columns_with_values_are_not_dropped(lake: Any) -> None:
 
 def test_a_version_that_a_clean_up_removes_is_not_restored(lake: Any) -> None:
     text = pa.array(["a", "b"])
-    lake.create_table(TABLE, stream(text))
-    lake.insert_into_table({**TABLE, "mode": "overwrite"}, stream(text[:1]))
+    lake.create_table(TABLE, named(text))
+    lake.insert_into_table({**TABLE, "mode": "overwrite"}, named(text[:1]))
     files = Manifests(lake.describe_table(TABLE).location, {})
     with recorded_removal(files, {1}) as removal:
         removal.begin()
@@ -150,10 +144,10 @@ def test_a_version_that_a_clean_up_removes_is_not_restored(lake: Any) -> None:
 
 def test_a_version_of_a_branch_is_restored_on_the_branch(lake: Any) -> None:
     text = pa.array(["a", "b"])
-    lake.create_table(TABLE, stream(text))
+    lake.create_table(TABLE, named(text))
     lake.create_table_branch({**TABLE, "name": "trial"})
-    lake.insert_into_table({**TABLE, "branch": "trial", "mode": "overwrite"}, stream(text[:1]))
-    lake.insert_into_table({**TABLE, "mode": "overwrite"}, stream(pa.array(["c"] * 3)))
+    lake.insert_into_table({**TABLE, "branch": "trial", "mode": "overwrite"}, named(text[:1]))
+    lake.insert_into_table({**TABLE, "mode": "overwrite"}, named(pa.array(["c"] * 3)))
 
     lake.restore_table({**TABLE, "branch": "trial", "version": 1})
 
@@ -164,8 +158,32 @@ def test_a_version_of_a_branch_is_restored_on_the_branch(lake: Any) -> None:
 
 def merged(**fields: Any) -> Callable[[Any], object]:
     return lambda lake: lake.merge_insert_into_table(
-        {**TABLE, "on": ["n"], **fields}, stream(pa.array(["a"] * 2))
+        {**TABLE, "on": ["n"], **fields}, named(pa.array(["a"] * 2))
     )
+
+
+def adding(name: str) -> Callable[[Any], object]:
+    entries = [{"name": name, "expression": "n"}]
+    return lambda lake: lake.alter_table_add_columns({**TABLE, "new_columns": entries})
+
+
+def renaming(name: str) -> Callable[[Any], object]:
+    entries = [{"path": "n", "rename": name}]
+    return lambda lake: lake.alter_table_alter_columns({**TABLE, "alterations": entries})
+
+
+def branching(name: str) -> Callable[[Any], object]:
+    return lambda lake: lake.create_table_branch({**TABLE, "name": name})
+
+
+REFUSED_COLUMNS = [
+    (change(name), f"{argument}: column {re.escape(repr(name))}: ")
+    for change, argument in ((adding, "new_columns"), (renaming, "alterations"))
+    for name in ("", "*", "a.b", "`quoted`", "_rowid", "_rowaddr", "name")
+]
+REFUSED_BRANCHES = [
+    (branching(name), "name: expected the name of a branch") for name in ("", "../x", "x" * 300)
+]
 
 
 @pytest.mark.parametrize(
@@ -198,37 +216,14 @@ def merged(**fields: Any) -> Callable[[Any], object]:
             ),
             "new_columns: column 'z' is named twice",
         ),
-        *(
-            (
-                lambda lake, name=name: lake.alter_table_add_columns(
-                    {**TABLE, "new_columns": [{"name": name, "expression": "n"}]}
-                ),
-                f"new_columns: column {re.escape(repr(name))}: ",
-            )
-            for name in REFUSED_NAMES
-        ),
-        *(
-            (
-                lambda lake, name=name: lake.alter_table_alter_columns(
-                    {**TABLE, "alterations": [{"path": "n", "rename": name}]}
-                ),
-                f"alterations: column {re.escape(repr(name))}: ",
-            )
-            for name in REFUSED_NAMES
-        ),
-        *(
-            (
-                lambda lake, name=name: lake.create_table_branch({**TABLE, "name": name}),
-                "name: expected the name of a branch",
-            )
-            for name in ("", "../x", "x" * 300)
-        ),
+        *REFUSED_COLUMNS,
+        *REFUSED_BRANCHES,
     ],
 )
 def test_a_value_that_would_be_ignored_or_that_lance_cannot_take_is_refused(
     lake: Any, request_refused: Callable[[Any], object], message: str
 ) -> None:
-    lake.create_table(TABLE, stream(pa.array(["a", "b"])))
+    lake.create_table(TABLE, named(pa.array(["a", "b"])))
     with pytest.raises(InvalidInputError, match=message):
         request_refused(lake)
     assert lake.count_table_rows({**TABLE, "predicate": "name = 'b'"}).count == 1
@@ -236,20 +231,17 @@ def test_a_value_that_would_be_ignored_or_that_lance_cannot_take_is_refused(
 
 @pytest.mark.parametrize("name", ["", "*", "a.b", "`quoted`", "_rowid"])
 def test_rows_with_columns_that_lance_cannot_store_create_no_table(lake: Any, name: str) -> None:
-    sink = pa.BufferOutputStream()
-    rows = pa.table({name: [1], "n": [2]})
-    with pa.ipc.new_stream(sink, rows.schema) as writer:
-        writer.write_table(rows)
+    rows = stream(pa.table({name: [1], "n": [2]}))
 
     with pytest.raises(InvalidInputError, match=f"request_data: column {re.escape(repr(name))}: "):
-        lake.create_table(TABLE, sink.getvalue().to_pybytes())
+        lake.create_table(TABLE, rows)
     assert lake.list_tables({"id": ["db"]}).tables == []
 
 
 def test_a_column_is_added_to_a_table_with_a_name_that_another_client_chose(
     lake: Any, tmp_path: Path
 ) -> None:
-    lake.create_table(TABLE, stream(pa.array(["a", "b"])))
+    lake.create_table(TABLE, named(pa.array(["a", "b"])))
     lance.dataset(namespace_client=lake, table_id=TABLE["id"]).alter_columns({"path": "name", "name": "*"})
 
     lake.alter_table_add_columns({**TABLE, "new_columns": [{"name": "twice", "expression": "n * 2"}]})
@@ -257,12 +249,21 @@ def test_a_column_is_added_to_a_table_with_a_name_that_another_client_chose(
     assert lance.dataset(namespace_client=lake, table_id=TABLE["id"]).schema.names == ["n", "*", "twice"]
 
 
+def test_rows_are_appended_to_a_column_with_a_name_that_another_client_chose(lake: Any) -> None:
+    lake.create_table(TABLE, named(pa.array(["a", "b"])))
+    lance.dataset(namespace_client=lake, table_id=TABLE["id"]).alter_columns({"path": "name", "name": "*"})
+    rows = stream(pa.table({"n": pa.array([2], pa.int32()), "*": ["c"]}))
+
+    lake.insert_into_table(TABLE, rows)
+
+    assert lake.count_table_rows(TABLE).count == 3
+    with pytest.raises(InvalidInputError, match=r"request_data: column '\*': "):
+        lake.insert_into_table({**TABLE, "mode": "overwrite"}, rows)
+
+
 def test_a_search_skips_rows_beside_those_that_it_returns(lake: Any) -> None:
     rows = pa.table({"n": range(6), "v": pa.array([[float(n)] for n in range(6)], pa.list_(pa.float32(), 1))})
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, rows.schema) as writer:
-        writer.write_table(rows)
-    lake.create_table(TABLE, sink.getvalue().to_pybytes())
+    lake.create_table(TABLE, stream(rows))
 
     query = {**TABLE, "k": 2, "offset": 3, "vector": {"single_vector": [0.0]}}
     found = pa.ipc.open_file(lake.query_table(query).data).read_all()
@@ -272,9 +273,9 @@ def test_a_search_skips_rows_beside_those_that_it_returns(lake: Any) -> None:
 
 def test_the_main_branch_may_be_named(lake: Any) -> None:
     main = {**TABLE, "branch": "main"}
-    lake.create_table(TABLE, stream(pa.array(["a", "b"])))
+    lake.create_table(TABLE, named(pa.array(["a", "b"])))
 
-    lake.insert_into_table(main, stream(pa.array(["c"])))
+    lake.insert_into_table(main, named(pa.array(["c"])))
     lake.delete_from_table({**main, "predicate": "name = 'a'"})
     lake.create_table_tag({**main, "tag": "kept", "version": 2})
     lake.create_table_branch({**TABLE, "name": "trial", "from_branch": "main", "from_version": 2})
