@@ -674,12 +674,12 @@ class _RowsAt:
         parts = [self._fragment(number).values(chosen) for number, chosen in _by_fragment(addresses[order])]
         return pa.Table.from_batches(parts).take(pa.array(np.argsort(order)))
 
-    def matching(self, addresses: NDArray[np.int64]) -> _Mask:
+    def matching(self, addresses: _Addresses) -> _Mask:
         """Return which of the rows at these addresses match the filter."""
-        order, matching = np.argsort(addresses), np.ones(len(addresses), bool)
+        order = np.argsort(addresses)
         parts = [self._fragment(number).matches(chosen) for number, chosen in _by_fragment(addresses[order])]
-        matching[order] = np.concatenate(parts)
-        return matching
+        found: _Mask = np.concatenate(parts)[np.argsort(order)]
+        return found
 
     def _fragment(self, number: int) -> OpenFragment:
         if number not in self._opened:

@@ -171,8 +171,8 @@ class _Read:
             return self._appended(before.version)
         commits = list(transactions_of(self.newest, before.version))
         match = match_columns(before, self.newest, commits)
-        used = {*self.schema.names, *(() if self.filter is None else self.filter.columns)}
-        names = {name: match.names.get(name) for name in used}
+        filtered = () if self.filter is None else self.filter.columns
+        names = {name: match.names.get(name) for name in (*self.schema.names, *filtered)}
         fragments = changed_fragments(ComparedVersions(before, self.newest, names), commits)
         if not fragments:
             return self._none()

@@ -181,7 +181,7 @@ def value_bytes(value: str, data_type: spark.DataType) -> list[int | str] | None
     if pa.types.is_null(arrow):
         return [0]
     if pa.types.is_primitive(arrow) or pa.types.is_decimal(arrow):
-        return [int(arrow.bit_width) // 8 or 1]
+        return [_fixed_bytes(arrow) or 1]
     # The length of null is null or negative, depending on the session; `greatest` ignores nulls.
     match data_type:
         case spark.StringType() | spark.BinaryType():

@@ -199,7 +199,7 @@ def test_the_root_is_no_namespace_to_create_or_drop(
         execute(task)
 
 
-def test_text_that_is_the_name_of_a_boolean_stays_a_condition(rendered: Rendered) -> None:
+def test_text_that_is_the_name_of_a_boolean_is_rendered_as_text(rendered: Rendered) -> None:
     task: Any = rendered("delete", "where", "all", native=True)
 
     assert task.where == "True"
