@@ -105,7 +105,7 @@ class RepairOperations:
         """Compare, after finishing an interrupted commit; also check the newest version's files."""
         catalog_table = self.versions.tables.get(table)
         if table_properties.is_managed(catalog_table):
-            catalog_table, comparison = self._compare_settled(table)
+            catalog_table, comparison = self._compare_settled(catalog_table)
         else:
             table_properties.check_lance(catalog_table)
             newest = self.versions.manifests(catalog_table).newest() or 0
@@ -114,9 +114,7 @@ class RepairOperations:
 
     def compare_catalog_table(self, catalog_table: CatalogTable) -> Comparison:
         """Compare a catalog table that was read and may have changed since, without its files."""
-        table_properties.check_managed(catalog_table)
-        comparison = self._compare_once(catalog_table)
-        return comparison if comparison.verdict == CONSISTENT else self._compare_settled(catalog_table.id)[1]
+        return self._compare_settled(catalog_table)[1]
 
     def adopt(self, table: TableId, *, abandon: bool = False) -> Comparison:
         """Move the metastore to the storage's newest version, by compare-and-set.
@@ -158,7 +156,7 @@ class RepairOperations:
         return self._to_implementation(table)
 
     def _adopt(self, table: TableId, *, abandon: bool = False) -> tuple[CatalogTable, Comparison]:
-        catalog_table, before = self._compare_settled(table)
+        catalog_table, before = self._compare_settled(self.versions.tables.get(table))
         if before.verdict == DIVERGED and not abandon:
             raise spec_errors.InvalidTableStateError(before.explanation)
         if before.verdict != CONSISTENT:
@@ -208,17 +206,18 @@ class RepairOperations:
         whole = versions.newest_complete(below=newest)
         return replace(comparison, verdict=FILES_MISSING, missing_files=missing, complete_version=whole)
 
-    def _compare_settled(self, table: TableId) -> tuple[CatalogTable, Comparison]:
-        catalog_table = self.versions.tables.get(table)
+    def _compare_settled(self, catalog_table: CatalogTable) -> tuple[CatalogTable, Comparison]:
+        table_properties.check_managed(catalog_table)
         while True:
-            table_properties.check_managed(catalog_table)
             comparison = self._compare_once(catalog_table)
             if comparison.verdict == CONSISTENT:
                 return catalog_table, comparison
             # Commits go on meanwhile: only a table that hasn't changed since disagrees with its storage.
-            before, catalog_table = catalog_table, self.versions.tables.get(table)
+            before, catalog_table = catalog_table, self.versions.tables.get(catalog_table.id)
             if catalog_table == before:
                 return catalog_table, comparison
+            if not table_properties.is_managed(catalog_table):
+                raise _changed(before)
 
     def _compare_once(self, catalog_table: CatalogTable) -> Comparison:
         managed = self.versions.managed(catalog_table)
