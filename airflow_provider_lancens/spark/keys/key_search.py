@@ -256,7 +256,7 @@ class RecordSearch:
             InvalidInputError: (13) it was committed, and has expired.
             InvalidTableStateError: (19) records were lost, maybe also the record of this key.
         """
-        if self.index.has_expired and ExpiredKeys(self.files).contain(digest(self.key)):
+        if self._has_expired:
             raise spec_errors.InvalidInputError(
                 f"table {self.target.id}: idempotency key {self.key!r} was committed, and has expired "
                 "since by keys_older_than of a clean-up; nothing was written. on_existing_key='write_again' "
@@ -269,6 +269,33 @@ class RecordSearch:
                 "versions; nothing was written. Use on_existing_key='write_again' for a key whose rows "
                 "aren't there, or call Table.accept_lost_keys: a key without records then counts as new"
             )
+
+    def check_has_all(self, oldest: KeyedCommit) -> None:
+        """Check that the key, of which a commit was found, has no older commit whose record is gone.
+
+        Raises:
+            InvalidInputError: (13) it was also committed before, and has expired since.
+            InvalidTableStateError: (19) records were lost, maybe also one of this key.
+        """
+        if self._has_expired:
+            raise spec_errors.InvalidInputError(
+                f"table {self.target.id}: on_existing_key: idempotency key {self.key!r} was also committed "
+                f"before version {oldest.version}, and has expired since by keys_older_than of a clean-up: "
+                "its older rows can't be identified, and would be left; nothing was written. Use 'skip' to "
+                "keep what the key has written, 'write_again' to add the rows once more, or another key"
+            )
+        if self.index.has_lost:
+            raise spec_errors.InvalidTableStateError(
+                f"table {self.target.id}: cannot determine whether idempotency key {self.key!r} was also "
+                f"committed before version {oldest.version}: the records of keys beside the data, in "
+                "_lancens, were removed, and so were old versions; nothing was written. If the key has no "
+                "older rows, call Table.accept_lost_keys; the run then replaces the known ones. Otherwise "
+                "use on_existing_key='skip' to keep what the key has written"
+            )
+
+    @cached_property
+    def _has_expired(self) -> bool:
+        return self.index.has_expired and ExpiredKeys(self.files).contain(digest(self.key))
 
     def _described(self, record: KeyRecord) -> KeyedCommit:
         """Return the commit of a record, without counts if they are lost."""

@@ -19,7 +19,13 @@ from airflow_provider_lancens.spark.keys.key_records import (
     remove_leftovers,
 )
 from airflow_provider_lancens.spark.keys.key_search import ListedRecords, RecordSearch, list_records
-from airflow_provider_lancens.spark.keys.keyed_commit import REPLACING_ALL, KeyedCommit, is_unique, unique_key
+from airflow_provider_lancens.spark.keys.keyed_commit import (
+    APPEND,
+    REPLACING_ALL,
+    KeyedCommit,
+    is_unique,
+    unique_key,
+)
 from airflow_provider_lancens.spark.options import OnExistingKey, WriteIdentity
 from airflow_provider_lancens.spark.results import Outcome, WriteResult
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
@@ -127,7 +133,8 @@ def look_up(
     Raises:
         InvalidInputError: (13) the key was committed with other data, and `on_existing_key` is "skip"; or it
             has expired; or "redo_if_changed" has no fingerprint to compare.
-        InvalidTableStateError: (19) it cannot be determined whether the key was committed.
+        InvalidTableStateError: (19) it cannot be determined whether the key was committed, or what it has
+            committed besides.
     """
     started, policy = time.monotonic(), identity.on_existing_key
     if policy == "redo_if_changed" and identity.key is not None and not identity.fingerprint:
@@ -212,12 +219,19 @@ def _find(lookup: KeyLookup, search: RecordSearch) -> KeyedCommit | None:
 
 
 def _replaced(search: RecordSearch) -> tuple[KeyedCommit, ...]:
-    """Return the commits with all that is left of what the key wrote, newest first."""
+    """Return the commits with all that is left of what the key wrote, newest first.
+
+    Raises:
+        InvalidInputError: (13) older ones have expired.
+        InvalidTableStateError: (19) it cannot be determined which they are.
+    """
     found: list[KeyedCommit] = []
     for commit in search.commits():
         found.append(commit)
-        if commit.kind in REPLACING_ALL:
-            break
+        if commit.kind in REPLACING_ALL or commit.version == 1:
+            return tuple(found)
+    if all(commit.kind in (APPEND, "") for commit in found):  # of others, no rows are removed by their commit
+        search.check_has_all(found[-1])
     return tuple(found)
 
 

@@ -1,17 +1,23 @@
 """Different data under the same key: it replaces what was committed, in one commit, or is refused."""
 
 import re
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import lance
 import pyarrow as pa
 import pytest
 from lance.fragment import write_fragments
-from lance_namespace.errors import ConcurrentModificationError, InvalidInputError
+from lance_namespace.errors import (
+    ConcurrentModificationError,
+    InvalidInputError,
+    InvalidTableStateError,
+)
 
+from airflow_provider_lancens.namespace.storage.object_store import RECORDED
 from airflow_provider_lancens.spark.commit.append_overwrite import ReplaceWhereCommit
 from airflow_provider_lancens.spark.commit.committer import CommitOutcome, Committer
 from airflow_provider_lancens.spark.commit.delete import Deletion
@@ -19,7 +25,8 @@ from airflow_provider_lancens.spark.commit.redo import AppendedRows, check_same_
 from airflow_provider_lancens.spark.commit.table_change import TableChange
 from airflow_provider_lancens.spark.commit.upsert import UpsertCommit
 from airflow_provider_lancens.spark.keys import Counts, KeyedCommit, KeyedWrite, look_up
-from airflow_provider_lancens.spark.keys.key_records import digest
+from airflow_provider_lancens.spark.keys.key_expiry import maintain_keys
+from airflow_provider_lancens.spark.keys.key_records import KeyIndex, digest
 from airflow_provider_lancens.spark.maintenance.restore import Restoration
 from airflow_provider_lancens.spark.options import WriteIdentity
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
@@ -364,6 +371,57 @@ def test_all_that_the_key_wrote_is_replaced(target: ResolvedTable, write: Write,
     assert rows(target) == [0, 10]
     begin(target, "january", 20)()
     assert rows(target) == [0, 20]
+
+
+def clean_up_and_lose_the_records(target: ResolvedTable) -> None:
+    lance.dataset(target.dataset.location).cleanup_old_versions(timedelta(0))
+    shutil.rmtree(Path(target.dataset.location, RECORDED))
+
+
+def let_keys_expire(target: ResolvedTable) -> None:
+    latest = target.open_latest()
+    assert latest is not None
+    maintain_keys(target, latest, datetime.now(UTC) + timedelta(days=1))
+
+
+@pytest.mark.parametrize(
+    ("lose", "error", "said"),
+    [
+        (clean_up_and_lose_the_records, InvalidTableStateError, "call Table.accept_lost_keys"),
+        (let_keys_expire, InvalidInputError, "has expired since by keys_older_than"),
+    ],
+)
+def test_rows_of_the_key_that_may_have_been_forgotten_are_not_left_behind(
+    target: ResolvedTable,
+    write: Write,
+    lose: Callable[[ResolvedTable], None],
+    error: type[Exception],
+    said: str,
+) -> None:
+    for key, number in (("december", 0), ("january", 1), ("february", 2)):
+        write("append", key, of(number))
+    lose(target)
+    lookup = look_up(target, WriteIdentity("january", None, "write_again"))
+    Committer(target, lookup.write, Counts(1)).commit(prepare(target, "append", of(3)), lookup.version)
+
+    with pytest.raises(error, match=re.escape(said)):
+        begin(target, "january", 10)
+    assert rows(target) == [0, 1, 2, 3]
+
+
+def test_after_a_loss_of_records_a_key_is_replaced_once_the_loss_is_accepted(
+    target: ResolvedTable, write: Write
+) -> None:
+    for key, number in (("december", 0), ("january", 1)):
+        write("append", key, of(number))
+    clean_up_and_lose_the_records(target)
+    with pytest.raises(InvalidTableStateError, match=r"also committed before version 2"):
+        begin(target, "january", 10)
+
+    KeyIndex.of(target.dataset.manifests).accept_lost()
+    begin(target, "january", 10)()
+
+    assert rows(target) == [0, 10]
 
 
 def test_rows_of_another_condition_are_not_left_behind(target: ResolvedTable) -> None:
