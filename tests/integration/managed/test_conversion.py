@@ -18,6 +18,7 @@ from tests.integration.managed.managed_table import ManagedTable
 from tests.support.lakes import Lake
 
 RECORDED = Point(Publication, "record", after=True, committed=False)
+TO_BE_LISTED = Point(Manifests, "newest", after=False, committed=False)
 LISTED = Point(Manifests, "newest", after=True, committed=True)
 
 
@@ -71,6 +72,22 @@ def test_a_commit_during_conversion_back_to_storage_is_refused(lake: Lake, table
     assert table.rows() == [1, 3]
     assert table.namespace.convert_table(table.parts, managed_by="impl") is True
     assert table.append(4) == 3
+
+
+def test_a_conversion_that_another_has_made_is_made_once(lake: Lake, table: ManagedTable) -> None:
+    with lake.connect() as namespace:
+
+        def convert_and_append() -> None:
+            namespace.convert_table(table.parts, managed_by="storage")
+            table.append_directly(2)
+
+        with (
+            TO_BE_LISTED.interrupted_by(convert_and_append),
+            refused_with(ErrorCode.CONCURRENT_MODIFICATION, "it changed during the comparison"),
+        ):
+            table.namespace.convert_table(table.parts, managed_by="storage")
+    assert table.namespace.convert_table(table.parts, managed_by="storage") is False
+    assert table.rows() == [1, 2]
 
 
 def test_an_unfinished_commit_is_published_before_conversion_back_to_storage(table: ManagedTable) -> None:
