@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import operator
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -45,6 +46,18 @@ def arguments_of_item(task: Any, context: Context) -> Mapping[str, Any]:
     given: Mapping[str, Any]
     given, _ = declared._get_specified_expand_input().resolve(context)
     return given
+
+
+def items_of(found: Sequence[Any], get: Callable[[Sequence[Any], int], Any] = operator.getitem) -> list[Any]:
+    """Return the items of a sequence that Airflow resolves when they are read.
+
+    Args:
+        found: the XComs of a mapped task, or what ``.map``, ``.zip`` or ``.concat`` return.
+        get: returns the item at a position.
+    """
+    if type(found).__name__ == "LazyXComSequence":  # of a mapped task: one request for all its XComs
+        return list(found[:])
+    return [get(found, number) for number in range(len(found))]
 
 
 def _declared(task: Any) -> Any:

@@ -10,7 +10,7 @@ import hashlib
 import itertools
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
@@ -18,8 +18,12 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
-from airflow_provider_lancens.hooks.mapped_tasks import expand_input, map_index
+from airflow_provider_lancens.hooks.airflow_errors import (
+    AirflowException,
+    AirflowFailException,
+    AirflowSkipException,
+)
+from airflow_provider_lancens.hooks.mapped_tasks import expand_input, items_of, map_index
 from airflow_provider_lancens.spark.results import RestoreResult, StreamResult
 
 if TYPE_CHECKING:
@@ -72,6 +76,13 @@ class _UnknownItemError(Exception):
     """The item has no text that identifies it; the message says why."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    """An item for which a function of ``.map`` skips or fails the task, which concerns that task alone."""
+
+    error: AirflowException
+
+
 def _refusal(reason: str, kind: type[AirflowFailException] = AirflowFailException) -> AirflowFailException:
     return kind(
         f"key: a mapped task has no default if {reason}; set it, such as "
@@ -92,7 +103,14 @@ def _items(context: Context, index: int) -> list[str]:
         found = []
     if len(found) != index + 1:
         raise _refusal("Airflow doesn't tell what it was given", UnknownMappedItemError)
-    return [json.dumps(_plain(one), sort_keys=True) for one in found]
+    if (failed := _failure(found[-1])) is not None:
+        raise failed.error
+    return [json.dumps(_plain(one), sort_keys=True) for one in found if _failure(one) is None]
+
+
+def _failure(item: Any) -> _Failed | None:
+    values = item.values() if isinstance(item, Mapping) else [item]
+    return next((one for one in values if isinstance(one, _Failed)), None)
 
 
 def _resolved(value: Any, context: Context) -> Any:
@@ -103,9 +121,14 @@ def _listed(value: Any, context: Context) -> Sequence[Any]:
     found = _resolved(value, context)
     if isinstance(found, Mapping):
         return list(found.items())
-    if type(found).__name__ == "LazyXComSequence":  # of a mapped upstream task: one request for all its XComs
-        return list(found[:])
-    return [found[number] for number in range(len(found))]
+    return items_of(found, _at)
+
+
+def _at(found: Sequence[Any], number: int) -> Any:
+    try:
+        return found[number]
+    except (AirflowSkipException, AirflowFailException) as error:  # not if the item can't be read now
+        return _Failed(error)
 
 
 def _plain(value: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
+from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException, AirflowSkipException
 from airflow_provider_lancens.operators._spark.idempotency import default_key
 from airflow_provider_lancens.operators._spark.mapped_item import mapped_item
 from airflow_provider_lancens.spark import FileSource
@@ -48,6 +48,29 @@ def test_equal_items_have_a_number_among_them() -> None:
     assert second == f"{first}#2"
     assert item(1, [{"f": "new"}, {"f": "a"}]) == first
     assert other not in (first, second)
+
+
+class Mapped(list[Any]):
+    """What ``.map`` returns: its function is called for an item when that is read."""
+
+    def __getitem__(self, index: Any) -> Any:
+        value = super().__getitem__(index)
+        if value == "unwanted":
+            raise AirflowSkipException(value)
+        if value == "broken":
+            raise AirflowFailException(value)
+        return value
+
+
+@pytest.mark.parametrize("form", [lambda found: {"f": found}, lambda found: found], ids=["expand", "kwargs"])
+def test_an_item_that_a_function_skips_or_fails_concerns_its_own_task_alone(form: Any) -> None:
+    given = form(Mapped(["a", "unwanted", "b", "broken", "a"]))
+
+    assert [item(index, given) for index in (0, 2, 4)] == items(form(["a", "b", "a"]), 3)
+    with pytest.raises(AirflowSkipException, match="unwanted"):
+        item(1, given)
+    with pytest.raises(AirflowFailException, match="broken"):
+        item(3, given)
 
 
 def test_the_last_list_of_a_product_varies_fastest_as_in_airflow() -> None:
