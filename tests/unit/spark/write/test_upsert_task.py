@@ -97,3 +97,19 @@ def test_deletions_are_told_from_rows_to_write() -> None:
     encoded = deleted.encoded()
     assert encoded is not None
     assert decoded_keys([encoded], keys)["id"].to_pylist() == [1, 3, 1, 3]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_keys_to_delete_are_decoded_as_lance_takes_decimals(tmp_path: Path, count: int) -> None:
+    keys = pa.schema([("shop", pa.int64()), ("amount", pa.decimal128(21, 2))])
+    numbers = range(1, count + 1)
+    rows = pa.record_batch([pa.array(numbers), pa.array(numbers).cast(pa.decimal128(21, 2))], schema=keys)
+    deleted = DeletedKeys(keys, None)
+    assert not list(deleted.split(iter([rows.append_column(DELETED, pa.array([True] * count))])))
+    stored = lance.write_dataset(pa.table(rows), tmp_path)
+
+    decoded = decoded_keys([deleted.encoded() or b""], keys)
+
+    stored.merge_insert(keys.names).when_matched_delete().execute(decoded)  # panics on unaligned memory
+    assert decoded == pa.table(rows)
+    assert stored.count_rows() == 0
