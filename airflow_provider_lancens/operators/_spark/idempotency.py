@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
-from collections.abc import Mapping
+import pickle
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
+from airflow_provider_lancens.hooks.mapped_tasks import items_of
 from airflow_provider_lancens.hooks.template_args import parse_text
 
 if TYPE_CHECKING:
@@ -190,7 +193,20 @@ def is_first_try(context: Context) -> bool:
 
 def fingerprint_of(*parts: Mapping[str, Any]) -> str:
     """Return text that differs if any value differs; values without a repr are named by their type."""
-    return json.dumps(parts, sort_keys=True, default=_plain_value)
+    try:
+        return json.dumps(parts, sort_keys=True, default=_plain_value)
+    except TypeError:  # a mapping has keys that JSON can't have, such as days, or that can't be sorted
+        return json.dumps(_with_text_keys(parts), sort_keys=True, default=_plain_value)
+
+
+def _with_text_keys(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {_text_key(key): _with_text_keys(one) for key, one in value.items()}
+    return [_with_text_keys(one) for one in value] if isinstance(value, list | tuple) else value
+
+
+def _text_key(key: Any) -> str:
+    return key if isinstance(key, str) else f"{type(key).__qualname__} {_plain_value(key)}"
 
 
 def conditions(texts: Mapping[str, str]) -> list[dict[str, str]]:
@@ -198,9 +214,18 @@ def conditions(texts: Mapping[str, str]) -> list[dict[str, str]]:
     return [{name: text} for name, text in texts.items()]
 
 
+_LIBRARIES_OF_DATA = ("numpy", "pandas", "polars", "pyarrow")
+
+
 def _plain_value(value: Any) -> Any:
     if isinstance(value, set | frozenset):
         return sorted(map(str, value))
+    library = type(value).__module__.partition(".")[0]
+    if library == "airflow" and isinstance(value, Sequence):
+        return items_of(value)  # the text of a mapped task's XComs has their number at most
+    if library in _LIBRARIES_OF_DATA and hasattr(type(value), "__len__"):
+        # The text of long ones leaves out what is in their middle.
+        return {type(value).__qualname__: hashlib.sha256(pickle.dumps(value, protocol=5)).hexdigest()}
     if callable(value) or getattr(type(value), "__repr__", None) is object.__repr__:
         # Its text would contain an address, which differs between processes.
         return getattr(value, "__qualname__", type(value).__qualname__)

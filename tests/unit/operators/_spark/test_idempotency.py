@@ -1,15 +1,19 @@
 """What a task does with a committed key: its argument, and the run's configuration."""
 
-from datetime import UTC, datetime
+from collections.abc import Callable
+from datetime import UTC, date, datetime
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from airflow.sdk.definitions.xcom_arg import _MapResult
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.operators._spark.idempotency import (
     execution_id_of,
     existing_key_policy,
+    fingerprint_of,
     former_task_ids,
 )
 
@@ -76,3 +80,38 @@ def test_a_task_that_was_moved_into_a_group_had_the_id_without_it(
     moved = {**context(task_id=task_id), "task": SimpleNamespace(dag=dag)}
 
     assert former_task_ids(moved) == former  # type: ignore[arg-type]
+
+
+def numpy_array(values: list[int]) -> Any:
+    numpy = pytest.importorskip("numpy")
+    return numpy.array(values)
+
+
+def pandas_frame(values: list[int]) -> Any:
+    pandas = pytest.importorskip("pandas")
+    return pandas.DataFrame({"id": values})
+
+
+def arrow_table(values: list[int]) -> Any:
+    return pa.table({"id": values})
+
+
+def xcoms_of_a_mapped_task(values: list[int]) -> Any:
+    return _MapResult(values, [str])
+
+
+def days(values: list[int]) -> Any:
+    return {date.fromordinal(one + 1): {(one, "a"): None} for one in values}
+
+
+@pytest.mark.parametrize("make", [numpy_array, pandas_frame, arrow_table, xcoms_of_a_mapped_task, days])
+def test_a_fingerprint_has_all_that_a_function_is_given(make: Callable[[list[int]], Any]) -> None:
+    values = list(range(5000))
+    others = [*values[:2500], 7000, *values[2501:]]
+
+    assert fingerprint_of({"rows": make(values)}) == fingerprint_of({"rows": make(list(values))})
+    assert fingerprint_of({"rows": make(values)}) != fingerprint_of({"rows": make(others)})
+
+
+def test_a_fingerprint_tells_keys_of_different_types_apart() -> None:
+    assert fingerprint_of({"rows": {1: "a", "b": 2}}) != fingerprint_of({"rows": {"1": "a", "b": 2}})
