@@ -12,7 +12,7 @@ import sys
 import tempfile
 import tomllib
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 _FILE = Path(__file__).with_suffix(".toml")
@@ -35,6 +35,19 @@ _USED = frozenset(
     ]
 )
 """What the provider and its extras need, directly or through Lance and PySpark, and Airflow pins."""
+_OF_ANY_AGE = (
+    "duckdb",
+    "hmsclient",
+    "lance-namespace",
+    "lance-namespace-urllib3-client",
+    "obstore",
+    "pure-sasl",
+    "pylance",
+    "pymetastore",
+    "pyspark",
+    "sqlglot",
+)
+"""What no Airflow pins, or only some of them."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +68,13 @@ class Release:
     def day_after(self) -> str:
         """The day after, for ``--exclude-newer``: packages of the same day are in."""
         return f"{self.uploaded + timedelta(days=1):%Y-%m-%d}"
+
+    @property
+    def limits(self) -> list[str]:
+        """Arguments of ``uv pip`` for packages of its day, as its constraints have them for each Python."""
+        now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+        of_any_age = [part for name in _OF_ANY_AGE for part in ("--exclude-newer-package", f"{name}={now}")]
+        return ["--exclude-newer", self.day_after, *of_any_age]
 
 
 def supported_releases() -> list[Release]:

@@ -4,7 +4,6 @@ import json
 import shutil
 import tomllib
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -27,19 +26,6 @@ BY_TIER = [
     )
     for release in RELEASES
 ]
-UNPINNED = [
-    "duckdb",
-    "hmsclient",
-    "lance-namespace",
-    "lance-namespace-urllib3-client",
-    "obstore",
-    "pure-sasl",
-    "pylance",
-    "pymetastore",
-    "pyspark",
-    "sqlglot",
-]
-"""What no Airflow pins, or only some of them: of any age."""
 REFUSED = {"3.1.6": "pandas"}
 """What an Airflow pins too old for the PySpark that it pins: the extra `sql` of 4.1.1 needs pandas 2.2."""
 PROVIDERS = ("amazon", "apache-hive", "databricks", "google", "snowflake")
@@ -79,9 +65,7 @@ def as_pinned_by(release: Release, folder: Path) -> list[str | Path]:
     constraints = folder / "pinned.txt"
     pins = {"apache-airflow": release.version, **_kept_pins(release)}
     constraints.write_text("".join(f"{name}=={version}\n" for name, version in pins.items()))
-    now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
-    of_any_age = [part for name in UNPINNED for part in ("--exclude-newer-package", f"{name}={now}")]
-    return ["--constraints", constraints, "--exclude-newer", release.day_after, *of_any_age]
+    return ["--constraints", constraints, *release.limits]
 
 
 def _kept_pins(release: Release) -> dict[str, str]:

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.installed_packages import TREE, Installed, install_with_uv
+from tests.support.installed_packages import Installed, install_with_uv
+from tests.wheel.airflow_releases import supported_releases
 from tests.wheel.python_versions import SUPPORTED, interpreter
 
 # Each change is tested with one of these environments, by `test_without_extras`.
@@ -29,25 +30,24 @@ print(airflow_provider_lancens.__version__)
 NOWHERE = json.dumps({"conn_type": "lance_hive2", "host": "127.0.0.1:1", "extra": {"root": "/tmp/lake"}})
 
 
-def airflow_in(constraints: str) -> str:
-    """The version of Airflow that a constraints file pins."""
-    [version] = re.findall(r"^apache-airflow==(\S+)$", (TREE / constraints).read_text(), re.MULTILINE)
-    return str(version)
-
-
-AIRFLOWS = {"lowest": airflow_in("constraints-oldest.txt"), "newest": airflow_in("constraints.txt")}
+RELEASES = supported_releases()
+AIRFLOWS = {"lowest": RELEASES[0], "newest": RELEASES[-1]}
 
 
 @pytest.fixture(scope="module", params=list(product(SUPPORTED, AIRFLOWS, ["wheel", "sdist"])), ids="-".join)
 def released(
     request: pytest.FixtureRequest, wheel: Path, sdist: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Installed]:
-    """An environment with one distribution and one Airflow, as the README says to install it."""
+    """An environment with one distribution and one Airflow, with packages of that Airflow's day.
+
+    The README says to install it with Airflow's constraints: an Airflow fails with much newer packages.
+    """
     python, airflow, kind = request.param
     folder = tmp_path_factory.mktemp("empty")
     wanted = f"{NAME} @ {(wheel if kind == 'wheel' else sdist).as_uri()}"
-    pin = f"apache-airflow=={AIRFLOWS[airflow]}"
-    install_with_uv(interpreter(python) or python, folder / "venv", wanted, pin)
+    release = AIRFLOWS[airflow]
+    pin = f"apache-airflow=={release.version}"
+    install_with_uv(interpreter(python) or python, folder / "venv", *release.limits, wanted, pin)
     yield Installed(folder)
     shutil.rmtree(folder, ignore_errors=True)
 
