@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import pickle
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
@@ -214,6 +213,18 @@ def conditions(texts: Mapping[str, str]) -> list[dict[str, str]]:
     return [{name: text} for name, text in texts.items()]
 
 
+def _content(data: Any, library: str) -> Any:
+    """Return the values of a frame or an array, whose text leaves out what is in the middle of long ones."""
+    if hasattr(data, "to_frame"):  # a series or an index
+        data = data.to_frame()
+    if library == "pandas" and hasattr(data, "to_dict"):
+        return data.to_dict("split")
+    if library == "polars" and hasattr(data, "to_dict"):
+        return data.to_dict(as_series=False)
+    read = getattr(data, "to_pylist", None) or getattr(data, "tolist", None)
+    return str(data) if read is None else read()
+
+
 _LIBRARIES_OF_DATA = ("numpy", "pandas", "polars", "pyarrow")
 
 
@@ -224,8 +235,8 @@ def _plain_value(value: Any) -> Any:
     if library == "airflow" and isinstance(value, Sequence):
         return items_of(value)  # the text of a mapped task's XComs has their number at most
     if library in _LIBRARIES_OF_DATA and hasattr(type(value), "__len__"):
-        # The text of long ones leaves out what is in their middle.
-        return {type(value).__qualname__: hashlib.sha256(pickle.dumps(value, protocol=5)).hexdigest()}
+        content = json.dumps(_with_text_keys(_content(value, library)), default=_plain_value)
+        return {type(value).__qualname__: hashlib.sha256(content.encode()).hexdigest()}
     if callable(value) or getattr(type(value), "__repr__", None) is object.__repr__:
         # Its text would contain an address, which differs between processes.
         return getattr(value, "__qualname__", type(value).__qualname__)
