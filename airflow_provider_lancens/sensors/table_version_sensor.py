@@ -199,7 +199,11 @@ class LanceTableVersionSensor(CheckedTemplateArgs, BaseSensorOperator):
         ends = datetime.fromisoformat(deadline) if deadline else self._deadline_from_now()
         limited = datetime.fromisoformat(limit) if limit else None if deadline else self._limit_from_now()
         if event["status"] == "timeout":
-            raise self._timed_out(limited, event["message"])
+            # As in the other modes, a last poll: a triggerer that was down until now hasn't polled.
+            result = self._poll_once(context, ends, limited, is_last=True)
+            if result is None:
+                raise self._timed_out(limited, self._last_answers() or event["message"])
+            return result
         if event["status"] != "success":
             raise AirflowFailException(event["message"])
         # The event is as old as the wait for a worker, and of one table. Since then, the table may have been
@@ -301,7 +305,13 @@ class LanceTableVersionSensor(CheckedTemplateArgs, BaseSensorOperator):
         return LanceHook.for_connection(self.lance_conn_id)
 
     def _poll_once(
-        self, context: Context, deadline: datetime, limit: datetime | None, began: datetime | None = None
+        self,
+        context: Context,
+        deadline: datetime,
+        limit: datetime | None,
+        began: datetime | None = None,
+        *,
+        is_last: bool = False,
     ) -> dict[str, Any] | None:
         wanted = read_wanted(
             parse_tables(self.table),
@@ -324,7 +334,7 @@ class LanceTableVersionSensor(CheckedTemplateArgs, BaseSensorOperator):
                 waiting = wanted
         for awaited in waiting:
             self._tell(awaited, statuses[awaited.table], began)
-        if self.deferrable:
+        if self.deferrable and not is_last:
             self._defer(self._waits(waiting, statuses), deadline, limit)
         return None
 

@@ -200,6 +200,19 @@ def test_the_execution_timeout_holds_while_the_task_is_deferred() -> None:
         waiting.execute_complete({}, timed_out, SOON)
 
 
+def test_a_version_that_is_there_at_the_end_of_the_wait_ends_it_if_the_triggerer_was_down_until_then() -> (
+    None
+):
+    waiting = sensor(min_version=5, timeout=1)
+    polled_by(waiting, lambda _: TableStatus(TableId.parse("sales$orders"), "/lake", 5))
+    timed_out = {"status": "timeout", "message": "No poll has succeeded"}
+
+    found = waiting.execute_complete({}, timed_out, "2020-01-01T00:00:00+00:00")
+
+    assert found is not None
+    assert found["version"] == 5
+
+
 @pytest.mark.parametrize(
     "now", [TableStatus(TableId.parse("sales$orders")), TableStatus(TableId.parse("sales$orders"), "/new", 1)]
 )
