@@ -28,13 +28,19 @@ def tag_name(*parts: str) -> str:
     """Return a valid tag name in Lance, the same for the same parts.
 
     Args:
-        parts: such as the ids of a DAG, a run and a task; characters not allowed in tags become ``-``.
+        parts: such as the ids of a DAG, a run and a task; characters not allowed in tags become ``-``, and a
+            part with letters of other alphabets, which Airflow's ids may have, ends with its digest.
     """
-    name = re.sub(r"\.+", ".", ".".join(_NOT_IN_A_TAG.sub("-", part) for part in parts)).strip(".")
+    name = re.sub(r"\.+", ".", ".".join(map(_as_in_a_tag, parts))).strip(".")
     name = re.sub(r"\.lock$", "-lock", name)
     if len(name) <= LONGEST_TAG:
         return name
     return f"{_digest(parts[0])}-{_digest(name)}-{name[-100:]}"
+
+
+def _as_in_a_tag(part: str) -> str:
+    text = _NOT_IN_A_TAG.sub("-", part)
+    return text if part.isascii() else f"{text}-{_digest(part)}"
 
 
 def tag_starts(dag_id: str) -> tuple[str, str]:

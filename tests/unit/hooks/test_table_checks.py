@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
-from airflow_provider_lancens.hooks.table_checks import check_tag, tag_name
+from airflow_provider_lancens.hooks.table_checks import check_tag, tag_name, tag_starts
 
 
 def test_a_tag_name_encodes_ids_with_characters_not_allowed_in_tags() -> None:
@@ -16,6 +16,12 @@ def test_a_tag_name_encodes_ids_with_characters_not_allowed_in_tags() -> None:
 
 def test_the_tag_name_of_a_task_is_valid_whatever_its_id_ends_with() -> None:
     assert check_tag(tag_name("sales", "manual__1", "wait.lock")) == "sales.manual__1.wait-lock"
+
+
+def test_tasks_whose_ids_have_other_letters_have_tags_of_their_own() -> None:
+    ids = [("отчёт", "ждать"), ("заказы", "ждать"), ("отчёт", "жду")]
+    assert len({check_tag(tag_name(dag, "manual__1", task)) for dag, task in ids}) == len(ids)
+    assert tag_name("отчёт", "manual__1", "ждать").startswith(tag_starts("отчёт")[0])
 
 
 def test_tag_names_are_limited_in_length_and_unique() -> None:
