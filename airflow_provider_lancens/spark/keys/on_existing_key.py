@@ -132,17 +132,11 @@ def look_up(
 
     Raises:
         InvalidInputError: (13) the key was committed with other data, and `on_existing_key` is "skip"; or it
-            has expired; or "redo_if_changed" has no fingerprint to compare.
+            has expired; or "redo_if_changed" has no fingerprint to compare with another execution's.
         InvalidTableStateError: (19) it cannot be determined whether the key was committed, or what it has
             committed besides.
     """
     started, policy = time.monotonic(), identity.on_existing_key
-    if policy == "redo_if_changed" and identity.key is not None and not identity.fingerprint:
-        raise spec_errors.InvalidInputError(
-            f"table {target.id}: fingerprint: on_existing_key='redo_if_changed' compares it with that of the "
-            "earlier write, and none was given; nothing was written. Set it to what identifies the data, or "
-            "use on_existing_key='redo'"
-        )
     write = KeyedWrite(
         unique_key() if identity.key is None else identity.key,
         digest(identity.fingerprint) if identity.fingerprint else "",
@@ -153,8 +147,15 @@ def look_up(
     lookup = KeyLookup(target, identity, write, latest, 0 if latest is None else latest.version, started)
     search = _search(lookup, listed)
     found = None if search is None else _find(lookup, search)
-    if found is not None and write.is_done_by(found):
+    is_unknown = policy == "redo_if_changed" and identity.key is not None and not identity.fingerprint
+    if found is not None and (write.is_own(found) if is_unknown else write.is_done_by(found)):
         return replace(lookup, earlier=found)
+    if is_unknown:
+        raise spec_errors.InvalidInputError(
+            f"table {target.id}: fingerprint: on_existing_key='redo_if_changed' compares it with that of the "
+            "earlier write, and none was given, or the files of the source are gone; nothing was written. "
+            "Set it to what identifies the data, or use on_existing_key='redo'"
+        )
     if found is not None and policy == "skip":
         raise _different_data(lookup, found)
     if found is None and policy != "write_again":

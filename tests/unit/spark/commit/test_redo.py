@@ -289,6 +289,19 @@ def test_the_refusal_of_different_data_says_what_to_do(target: ResolvedTable) ->
     assert look_up(target, WriteIdentity("january", "a", "skip")).earlier is not None
 
 
+def test_a_retry_finds_its_commit_though_the_files_with_the_fingerprint_are_gone(
+    target: ResolvedTable,
+) -> None:
+    change = prepare(target, "append")
+    Committer(target, KeyedWrite("january", digest("a"), execution_id="first"), Counts()).commit(change)
+
+    lookup = look_up(target, WriteIdentity("january", None, "redo_if_changed", "first"))
+
+    assert lookup.earlier is not None
+    with pytest.raises(InvalidInputError, match=r"fingerprint: .*the files of the source are gone"):
+        look_up(target, WriteIdentity("january", None, "redo_if_changed", "second"))
+
+
 def test_two_drivers_with_one_key_and_different_data_write_only_one(
     target: ResolvedTable, write: Write
 ) -> None:
