@@ -149,7 +149,7 @@ class LanceTableVersionSensor(CheckedTemplateArgs, BaseSensorOperator):
             AirflowFailException: an argument is invalid, or polling can never succeed.
             AirflowSensorTimeout: it timed out; the message has the tables, the conditions and the result.
         """
-        with self._counted(lambda: self._first_poke(context)):
+        with self._counted(lambda: self._first_poke(context)), self._softly_timed_out():
             try:
                 return super().execute(context)
             except AirflowSensorTimeout as error:
@@ -219,7 +219,7 @@ class LanceTableVersionSensor(CheckedTemplateArgs, BaseSensorOperator):
         """
         deadline = (next_kwargs or {}).get("deadline")
         began = datetime.fromisoformat(deadline) - timedelta(seconds=self.timeout) if deadline else None
-        with self._counted(lambda: began):
+        with self._counted(lambda: began), self._softly_timed_out():
             try:
                 return super().resume_execution(next_method, next_kwargs, context)
             except AirflowSensorTimeout as error:
@@ -228,6 +228,19 @@ class LanceTableVersionSensor(CheckedTemplateArgs, BaseSensorOperator):
                 raise AirflowSensorTimeout(
                     f"Sensor has timed out, waiting for {self.table}: no triggerer has answered in time"
                 ) from None
+
+    @contextmanager
+    def _softly_timed_out(self) -> Iterator[None]:
+        """Skip the task with ``soft_fail`` if `execution_timeout` ends it in the block.
+
+        Airflow does so only if that is while a poke runs, rather than between two pokes or after a deferral.
+        """
+        try:
+            yield
+        except AirflowTaskTimeout as error:
+            if self.soft_fail or self.never_fail:
+                raise AirflowSkipException(f"Skipping due to soft_fail or never_fail: {error}") from error
+            raise
 
     @contextmanager
     def _counted(self, began: Callable[[], datetime | None]) -> Iterator[None]:
@@ -247,7 +260,7 @@ class LanceTableVersionSensor(CheckedTemplateArgs, BaseSensorOperator):
             yield
         except AirflowRescheduleException:
             raise
-        except Exception as error:
+        except (Exception, AirflowTaskTimeout) as error:  # that isn't an Exception
             self._count_wait("timed_out" if _is_timeout(error) else "failed", first)
             raise
         self._count_wait("succeeded", first)

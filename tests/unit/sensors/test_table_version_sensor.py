@@ -200,6 +200,27 @@ def test_the_execution_timeout_holds_while_the_task_is_deferred() -> None:
         waiting.execute_complete({}, timed_out, SOON)
 
 
+def test_the_execution_timeout_skips_with_soft_fail_after_a_deferral_and_between_two_pokes() -> None:
+    given = {"min_version": 5, "soft_fail": True, "execution_timeout": timedelta(seconds=10)}
+    status = TableStatus(TableId.parse("sales$orders"), "/lake", 3)
+    timed_out = {"status": "timeout", "message": "Table sales$orders is at version 3"}
+    deferred = sensor(**given)
+    polled_by(deferred, lambda _: status)
+    poking = sensor(deferrable=False, **given)
+    polled_by(poking, lambda _: status)
+
+    def alarm(*_: Any) -> float:
+        raise AirflowTaskTimeout
+
+    vars(poking)["_get_next_poke_interval"] = alarm
+
+    kwargs = {"event": timed_out, "deadline": SOON, "limit": "2020-01-01T00:00:00+00:00"}
+    with pytest.raises(AirflowSkipException, match="execution_timeout of 0:00:10 has passed"):
+        deferred.resume_execution("execute_complete", kwargs, {})
+    with pytest.raises(AirflowSkipException):
+        poking.execute({"ti": None})
+
+
 def test_a_version_that_is_there_at_the_end_of_the_wait_ends_it_if_the_triggerer_was_down_until_then() -> (
     None
 ):
