@@ -93,6 +93,15 @@ class TableFiles:
         """Whether no bulk delete of this process was refused by the store."""
         return object_store.supports_bulk_deletes(self.location, self._storage_options)
 
+    def create_location(self) -> None:
+        """Create the folder of a local location, unless it exists; files are written only to one that does.
+
+        A file that is written late doesn't bring the folder of a dropped table back.
+        """
+        if is_local(self.location):
+            with object_store.storage_errors(self.location, self._storage_options):
+                Path(self.location).mkdir(parents=True, exist_ok=True)
+
     def names_as_listed(self, folder: str) -> list[str]:
         """List the names of the files in a folder, in the order in which the store lists them."""
         return [file.path.rpartition("/")[2] for page in self.all_below(folder) for file in page]

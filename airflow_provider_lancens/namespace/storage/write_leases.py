@@ -74,6 +74,7 @@ def leases_of(files: TableFiles) -> list[LeaseRecord]:
 
 def close_gate(files: TableFiles, token: str) -> None:
     """Close the gate: a write that checks its lease from now on isn't committed by the storage."""
+    files.create_location()  # nothing may have been written yet
     files.put(f"{_GATE}{token}", b"")
 
 

@@ -21,12 +21,10 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
 from typing import Self
 
 from airflow_provider_lancens import spec_errors
-from airflow_provider_lancens.namespace.locations import Location, is_local
-from airflow_provider_lancens.namespace.storage.object_store import RECORDED, storage_errors
+from airflow_provider_lancens.namespace.storage.object_store import RECORDED
 from airflow_provider_lancens.namespace.storage.table_files import TableFiles
 from airflow_provider_lancens.namespace.storage.write_leases import HEARTBEAT, LEASES, REFRESH, check_open
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
@@ -143,10 +141,8 @@ def acquire_lease(dataset: DatasetRef) -> WriteLease:
     Args:
         dataset: the dataset to write to; it need not exist yet.
     """
-    if is_local(dataset.location):
-        with storage_errors(dataset.location):
-            Path(Location.of(dataset.location)).mkdir(parents=True, exist_ok=True)
     files = dataset.manifests
+    files.create_location()
     lease = WriteLease(files, f"{LEASES}/{uuid.uuid4()}")
     files.put(lease.path, f"process {os.getpid()} on {socket.gethostname()}".encode())
     return lease
