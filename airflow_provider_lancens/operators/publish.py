@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -33,9 +33,9 @@ class LancePublishOperator(LanceOperator):
     Its XCom is ``{"table": str, "operation": str, "outcome": str, "version": int, "previous_version": int |
     None, "inserted": int, "updated": int, "deleted": int, "files": int, "bytes": int, "key": str | None,
     "staged_version": None, "seconds": float, "reason": str}``. ``outcome`` is ``found`` if an earlier try
-    published it, and ``skipped`` if an earlier run did. If an outlet is the table's asset or an asset alias,
-    the extra of its event contains the table, both versions and the rows; a skipped publication after which
-    others have committed emits no event.
+    published it, ``skipped`` if an earlier run did, and ``unchanged`` if the ingestion had no rows. If an
+    outlet is the table's asset or an asset alias, the extra of its event contains the table, both versions
+    and the rows; a skipped publication after which others have committed emits no event.
 
     Args:
         staged: the staged version: the output of an ingestion with ``stage=True``, or a mapping with its
@@ -70,29 +70,27 @@ class LancePublishOperator(LanceOperator):
         )
         from airflow_provider_lancens.operators._spark.pinned_inputs import PinnedTable
         from airflow_provider_lancens.operators._spark.result_log import log_result
+        from airflow_provider_lancens.spark.publish import staged_nothing
 
-        staged = PinnedTable.parse("staged", self.staged)
+        staged, is_empty = PinnedTable.parse("staged", self.staged), staged_nothing(self.staged)
         with (
             self.connected(f"publishing a version of table {str(staged.table)!r}") as namespace,
             self.opened(context) as lake,
         ):
-            check_partition_column(namespace, staged.table, staged.version, self.event_partitions)
-            result = lake.table(staged.table).publish(staged.as_result())
+            if not is_empty:
+                check_partition_column(namespace, staged.table, staged.version, self.event_partitions)
+            outcome = {"outcome": "unchanged"} if is_empty else {}
+            result = lake.table(staged.table).publish({**staged.as_result(), **outcome})
             if result.outcome == "found" and is_first_try(context):
                 result = replace(result, outcome="skipped")
             # Its rows were written, and counted, when they were staged.
             self.note_lineage(namespace, TableWrite.of(result, counts=None, source_version=staged.version))
             partitions = changed_partitions(
-                namespace, result, self.event_partitions, is_own_version=not _staged_nothing(self.staged)
+                namespace, result, self.event_partitions, is_own_version=not is_empty
             )
         self.emit_asset_event(context, result, partitions=partitions)
         log_result(self.lance_conn_id, result)
         return result.as_dict()
-
-
-def _staged_nothing(staged: Any) -> bool:
-    """Return whether an ingestion had no rows, so that its version is the newest one, made by others."""
-    return isinstance(staged, Mapping) and staged.get("outcome") == "unchanged"
 
 
 class LanceDiscardOperator(LanceOperator):
@@ -128,9 +126,10 @@ class LanceDiscardOperator(LanceOperator):
             LanceRetryableError: the metastore or the storage is unavailable.
         """
         from airflow_provider_lancens.operators._spark.pinned_inputs import PinnedTable
+        from airflow_provider_lancens.spark.publish import staged_nothing
 
         staged = PinnedTable.parse("staged", self.staged)
-        if _staged_nothing(self.staged):
+        if staged_nothing(self.staged):
             self.log.info(
                 "Table %s: there were no rows to stage, and so there is nothing to discard", staged.table
             )

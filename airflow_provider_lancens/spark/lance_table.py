@@ -596,9 +596,10 @@ class Table:
             InvalidTableStateError: (19) it conflicts with a commit that others made since it was staged, it
                 was staged more than six days ago, or files of it were removed.
         """
-        from airflow_provider_lancens.spark.publish import publish_version
+        from airflow_provider_lancens.spark.publish import publish_version, staged_nothing
 
-        result = publish_version(self.lake.source, self._table, self._staged(staged))
+        version, is_empty = self._staged(staged), staged_nothing(staged)
+        result = publish_version(self.lake.source, self._table, version, is_empty=is_empty)
         self.lake.execution.report(self._table, result)
         return result
 
@@ -614,15 +615,17 @@ class Table:
                 done (``skip``).
 
         Returns:
-            False if there was none.
+            False if there was none, or the write had no rows and staged none.
 
         Raises:
             TableVersionNotFoundError: (11) there is none, and `if_missing` is ``fail``.
             InvalidInputError: (13) it isn't a staged version.
         """
-        from airflow_provider_lancens.spark.publish import discard_version
+        from airflow_provider_lancens.spark.publish import discard_version, staged_nothing
 
         version = self._staged(staged)
+        if staged_nothing(staged):
+            return False
         found = discard_version(self.lake.source, self._table, version)
         if not found:
             self._missing(if_missing, spec_errors.TableVersionNotFoundError, f"staged version {version}")

@@ -11,7 +11,7 @@ import logging
 import re
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Self
@@ -339,9 +339,18 @@ EXPIRES_AFTER = timedelta(days=6)
 """A clean-up by any client of Lance removes files that no published version refers to after seven days."""
 
 
+def staged_nothing(staged: object) -> bool:
+    """Return whether a write with ``stage=True`` had no rows, by its result or its XCom.
+
+    It has then the newest version at its time, which others made.
+    """
+    outcome = staged.get("outcome") if isinstance(staged, Mapping) else getattr(staged, "outcome", None)
+    return outcome == "unchanged"
+
+
 @observed("publish")
 def publish_version(
-    namespace: NamespaceSpec | LanceNamespace, table: TableId | str, version: int
+    namespace: NamespaceSpec | LanceNamespace, table: TableId | str, version: int, *, is_empty: bool = False
 ) -> WriteResult:
     """Make a staged version the table's next version, without copying its files.
 
@@ -356,11 +365,15 @@ def publish_version(
         table: its identifier, such as ``db$table``.
         version: the `version` in the result of a write with ``stage=True``. If that write found its rows
             published by an earlier run, it is that version, and nothing is left to do.
+        is_empty: whether that write had no rows, see `staged_nothing`.
 
     Returns:
         The version with the rows, and what was written for it.
     """
     with resolved_table(namespace, table) as target:
+        if is_empty:  # what others wrote in the version isn't reported as published here
+            result = KeyedCommit(version).result(target.id, time.monotonic(), "unchanged")
+            return replace(result, operation="publish")
         if not is_detached(version):
             return _published(target, version)
         # Before the version is opened: a discard removes its manifest, and then looks for leases.

@@ -575,6 +575,23 @@ def test_a_staged_version_is_given_by_its_result(lake: LanceCatalog, orders: Tab
     assert not orders.discard(f"staged-{2**63 + 5}", if_missing="skip")
 
 
+def test_a_staged_write_without_rows_has_nothing_to_publish_or_discard(orders: Table) -> None:
+    version = orders.at().version
+    empty = orders.to_arrow().slice(0, 0)
+
+    staged = orders.append(empty, stage=True)
+
+    for given in (staged, staged.as_dict()):
+        published = orders.publish(given)
+        assert (published.outcome, published.previous_version, published.version, published.inserted) == (
+            "unchanged",
+            version,
+            version,
+            0,
+        )
+        assert not orders.discard(given)
+
+
 def test_a_check_finds_the_versions_that_lack_files(orders: Table) -> None:
     assert orders.check().verdict == "consistent"
     newest = orders.dataset().get_fragments()[-1].metadata.files[0].path

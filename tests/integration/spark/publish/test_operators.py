@@ -108,6 +108,19 @@ def test_an_ingestion_without_rows_has_no_partitions(run: Run, hive: Maintained)
     assert (event["version"], event["partitions"]) == (1, [])
 
 
+def test_an_ingestion_without_rows_emits_no_version_of_others_as_published(
+    run: Run, hive: Maintained
+) -> None:
+    hive.write(rows(hive.spark, 5, 7))
+    given = {"table": hive.id, "source": lambda spark: rows(spark, 0, 0), "key": "none"}
+    staged, _ = run(LanceAppendOperator, **given, stage=True)
+
+    published, event = run(LancePublishOperator, staged=staged)
+
+    assert (published["outcome"], published["version"]) == ("unchanged", 2)
+    assert (event["previous_version"], event["version"], event["inserted"]) == (2, 2, 0)
+
+
 def test_a_discarded_version_is_not_published(run: Run, hive: Maintained, staged: dict[str, Any]) -> None:
     discarded, event = run(LanceDiscardOperator, staged=staged)
     with pytest.raises(AirflowFailException, match=r"staged version .* doesn't exist"):
