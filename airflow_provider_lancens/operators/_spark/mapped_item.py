@@ -77,7 +77,7 @@ class _UnknownItemError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class _Failed:
+class _FailedItem:
     """An item for which a function of ``.map`` skips or fails the task, which concerns that task alone."""
 
     error: AirflowException
@@ -108,9 +108,9 @@ def _items(context: Context, index: int) -> list[str]:
     return [json.dumps(_plain(one), sort_keys=True) for one in found if _failure(one) is None]
 
 
-def _failure(item: Any) -> _Failed | None:
+def _failure(item: Any) -> _FailedItem | None:
     values = item.values() if isinstance(item, Mapping) else [item]
-    return next((one for one in values if isinstance(one, _Failed)), None)
+    return next((one for one in values if isinstance(one, _FailedItem)), None)
 
 
 def _resolved(value: Any, context: Context) -> Any:
@@ -128,7 +128,7 @@ def _at(found: Sequence[Any], number: int) -> Any:
     try:
         return found[number]
     except (AirflowSkipException, AirflowFailException) as error:  # not if the item can't be read now
-        return _Failed(error)
+        return _FailedItem(error)
 
 
 def _plain(value: Any) -> Any:
