@@ -40,6 +40,7 @@ from airflow_provider_lancens.namespace.table_status import (
     without_numbers,
 )
 from airflow_provider_lancens.provider_info import DEFAULT_CONNECTION
+from airflow_provider_lancens.redaction import redact
 from airflow_provider_lancens.sensors.version_bounds import (
     AwaitedVersion,
     Bound,
@@ -57,6 +58,8 @@ _ALL, _ANY = "all", "any"
 T = TypeVar("T")
 Statuses = Mapping[TableId, TableStatus]
 """Result of a poll."""
+_NO_TRIGGERER = "Trigger timeout"
+"""What Airflow says of a deferral that it ends itself."""
 _TRIGGERER_GRACE = timedelta(minutes=2)
 """How long after a wait's end Airflow ends its deferral, if the trigger hasn't."""
 
@@ -215,19 +218,32 @@ class LanceTableVersionSensor(CheckedTemplateArgs, BaseSensorOperator):
         """Continue after a deferral; Airflow ends one itself only if no triggerer ran the trigger in time.
 
         Raises:
-            AirflowSensorTimeout: it did; the message has the tables.
+            AirflowSensorTimeout: it did, and a last poll doesn't end the wait; the message has the tables.
         """
         deadline = (next_kwargs or {}).get("deadline")
         began = datetime.fromisoformat(deadline) - timedelta(seconds=self.timeout) if deadline else None
         with self._counted(lambda: began), self._softly_timed_out():
+            if (next_kwargs or {}).get("error") == _NO_TRIGGERER:
+                result = self._polled_without_triggerer(context)
+                if result is not None:
+                    return result
             try:
                 return super().resume_execution(next_method, next_kwargs, context)
             except AirflowSensorTimeout as error:
-                if str(error) != "Trigger timeout":
+                if str(error) != _NO_TRIGGERER:
                     raise
                 raise AirflowSensorTimeout(
-                    f"Sensor has timed out, waiting for {self.table}: no triggerer has answered in time"
+                    f"Sensor has timed out, waiting for {self.table}: no triggerer has answered in time. "
+                    f"{self._last_answers()}".strip()
                 ) from None
+
+    def _polled_without_triggerer(self, context: Context) -> dict[str, Any] | None:
+        """Poll a last time: while no triggerer ran, the awaited version may have been committed."""
+        try:
+            return self._poll_once(context, self._deadline_from_now(), None, is_last=True)
+        except Exception as error:  # noqa: BLE001 - the task fails anyway, since it has timed out
+            self.log.warning("The last poll failed: %s", redact(str(error)))
+            return None
 
     @contextmanager
     def _softly_timed_out(self) -> Iterator[None]:

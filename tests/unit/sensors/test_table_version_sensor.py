@@ -234,6 +234,23 @@ def test_a_version_that_is_there_at_the_end_of_the_wait_ends_it_if_the_triggerer
     assert found["version"] == 5
 
 
+@pytest.mark.parametrize("soft_fail", [False, True])
+def test_a_version_that_is_there_ends_a_wait_that_no_triggerer_ran(soft_fail: bool) -> None:
+    waiting = sensor(min_version=5, soft_fail=soft_fail)
+    statuses = iter([3, 5])
+    polled_by(waiting, lambda _: TableStatus(TableId.parse("sales$orders"), "/lake", next(statuses)))
+    failed = ("__fail__", {"error": "Trigger timeout"}, {})
+
+    with pytest.raises(AirflowSkipException if soft_fail else AirflowSensorTimeout) as missing:
+        waiting.resume_execution(*failed)
+    found = waiting.resume_execution(*failed)
+
+    assert soft_fail or "no triggerer has answered in time. Table sales$orders is at version 3" in str(
+        missing.value
+    )
+    assert found["version"] == 5
+
+
 @pytest.mark.parametrize(
     "now", [TableStatus(TableId.parse("sales$orders")), TableStatus(TableId.parse("sales$orders"), "/new", 1)]
 )
