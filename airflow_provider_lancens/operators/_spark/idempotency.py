@@ -91,10 +91,26 @@ def key_of_moved_task(key: str, context: Context, target: ResolvedTable) -> str:
     dag_id, own = context["ti"].dag_id, context["ti"].task_id
     for task_id in former:
         before = f"{dag_id}/{task_id}" + key.removeprefix(f"{dag_id}/{own}")
-        if is_used(target, before):
+        if is_used(target, before) and not _is_taken(before, context, target):
             _log.info("Found key %r of this task before it was moved into a task group", before)
             return before
     return key
+
+
+def _is_taken(key: str, context: Context, target: ResolvedTable) -> bool:
+    """Return whether another task that was moved, into another group, has found the key and written under it.
+
+    A task of the former id may have become several. If each wrote under its key, each would replace the rows
+    of the one before.
+    """
+    from airflow_provider_lancens.spark.keys import look_up
+    from airflow_provider_lancens.spark.options import WriteIdentity
+
+    found = look_up(target, WriteIdentity(key, on_existing_key="write_again"), replaces_rows=False).repeated
+    dag_id, task_id, *_ = f"{found.execution_id if found else ''}//".split("/")  # see `execution_id_of`
+    instance, dag = context["ti"], context["task"].dag
+    is_other = dag_id == instance.dag_id and task_id != instance.task_id
+    return is_other and dag is not None and dag.has_task(task_id)
 
 
 def write_key_in(

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import UTC, date, datetime
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,7 +16,10 @@ from airflow_provider_lancens.operators._spark.idempotency import (
     existing_key_policy,
     fingerprint_of,
     former_task_ids,
+    key_of_moved_task,
 )
+from airflow_provider_lancens.spark import WriteIdentity, connect
+from airflow_provider_lancens.spark.table.resolved_table import resolved_table
 
 
 def context(conf: dict[str, Any] | None = None, **instance: Any) -> Any:
@@ -80,6 +84,28 @@ def test_a_task_that_was_moved_into_a_group_had_the_id_without_it(
     moved = {**context(task_id=task_id), "task": SimpleNamespace(dag=dag)}
 
     assert former_task_ids(moved) == former  # type: ignore[arg-type]
+
+
+def test_of_several_tasks_that_a_moved_task_became_one_has_its_former_key(tmp_path: Path) -> None:
+    lake = connect("dir", {"root": str(tmp_path)})
+    orders = lake.declare_table("orders")
+    dag = SimpleNamespace(has_task=lambda one: one in ("eu.load", "us.load"))
+
+    def load(task_id: str, rows: list[int], clears: int = 1) -> str:
+        moved = {**context(task_id=task_id, max_tries=clears), "task": SimpleNamespace(dag=dag)}
+        with resolved_table(lake.namespace, "orders") as target:
+            key = key_of_moved_task(f"lake/{task_id}/day", moved, target)
+        identity = WriteIdentity(key, execution_id=execution_id_of(moved))  # type: ignore[arg-type]
+        orders.append(pa.table({"id": rows}), key=identity)
+        return key
+
+    load("load", [0], clears=0)
+    keys = [load("eu.load", [1]), load("us.load", [2])]
+    again = [load("us.load", [3], clears=2), load("eu.load", [4], clears=2)]
+
+    assert keys == ["lake/load/day", "lake/us.load/day"]
+    assert again == keys[::-1]
+    assert sorted(orders.to_arrow().column("id").to_pylist()) == [3, 4]
 
 
 def numpy_array(values: list[int]) -> Any:
