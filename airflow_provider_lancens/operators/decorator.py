@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import wraps
-from inspect import Parameter, signature
+from inspect import Parameter, isasyncgenfunction, iscoroutinefunction, isgeneratorfunction, signature
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.bases.decorator import DecoratedOperator, task_decorator_factory
@@ -38,7 +38,7 @@ class LanceSparkDecoratedOperator(CheckedTemplateArgs, DecoratedOperator):
         hive_tables: see `airflow_provider_lancens.operators.lance_spark`.
 
     Raises:
-        ValueError: the function has no argument ``lake``.
+        ValueError: the function has no argument ``lake``, is asynchronous, or yields.
     """
 
     custom_operator_name = "@task.lance_spark"
@@ -101,6 +101,12 @@ def _with_lake_given_later(function: Callable[..., Any]) -> Callable[..., Any]:
         raise ValueError(
             f"@task.lance_spark: {function.__name__} has no argument {_LAKE!r}; it is the catalog, from "
             f"which the function opens tables: {_LAKE}.table('db.t').read()"
+        )
+
+    if iscoroutinefunction(function) or isasyncgenfunction(function) or isgeneratorfunction(function):
+        raise ValueError(
+            f"@task.lance_spark: {function.__name__} is asynchronous or yields, so that a call doesn't run it; "
+            "make it a function that returns its result"
         )
 
     position = list(given.parameters).index(_LAKE)
