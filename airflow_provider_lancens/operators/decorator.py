@@ -105,8 +105,8 @@ def _with_lake_given_later(function: Callable[..., Any]) -> Callable[..., Any]:
 
     if iscoroutinefunction(function) or isasyncgenfunction(function) or isgeneratorfunction(function):
         raise ValueError(
-            f"@task.lance_spark: {function.__name__} is asynchronous or yields, so that a call doesn't run it; "
-            "make it a function that returns its result"
+            f"@task.lance_spark: {function.__name__} is asynchronous or yields, so that a call doesn't run "
+            "it; make it a function that returns its result"
         )
 
     position = list(given.parameters).index(_LAKE)
