@@ -7,6 +7,8 @@ from contextlib import contextmanager
 
 import pyarrow as pa
 
+from airflow_provider_lancens.namespace.arrow_memory import copied
+
 
 class RowError(ValueError):
     """A value of a row can't be stored."""
@@ -82,8 +84,3 @@ def contains_text(arrow: pa.DataType) -> bool:
     if pa.types.is_string(arrow) or pa.types.is_large_string(arrow) or pa.types.is_string_view(arrow):
         return True
     return any(contains_text(arrow.field(i).type) for i in range(arrow.num_fields))
-
-
-def copied(array: pa.Array) -> pa.Array:
-    """Return the same values in memory of their own."""
-    return pa.concat_arrays([array, array.slice(0, 0)])

@@ -159,7 +159,7 @@ class DataRequests(NamespaceCore):
             if mode == _CREATE:
                 raise TableAlreadyExistsError(f"table {data.id} exists, at version {existing.version}")
         try:
-            return lance.write_dataset(pa.ipc.open_stream(checked), mode=needed, **destination(data))
+            return lance.write_dataset(_rows_in(pa.py_buffer(checked)), mode=needed, **destination(data))
         except OSError as error:
             # Another client created it meanwhile, or the store refused a conflict with nothing stored.
             if attempts == 1 or not str(error).startswith(_EXISTS):
@@ -193,11 +193,11 @@ class DataRequests(NamespaceCore):
         model = as_model(models.InsertIntoTableRequest, request)
         mode = choice(model.mode, (_APPEND, _OVERWRITE), _APPEND, "mode")
         rows = CountedRows(read_rows(request_data))
-        if mode == _OVERWRITE:
-            _check_new_columns(rows.source.schema)
         data = TableData.of(self, model.id)
         data.check_commits()
         with data.specified_errors():
+            if mode == _OVERWRITE or (column_problems(rows.source.schema) and not data.has_version()):
+                _check_new_columns(rows.source.schema)
             target: dict[str, Any] = destination(data)
             if model.branch:
                 target = {"uri": data.open(branch=model.branch)}
@@ -695,11 +695,25 @@ def read_rows(request_data: bytes) -> pa.RecordBatchReader:
     try:
         content = pa.py_buffer(request_data)
         _check_rows(pa.ipc.open_stream(content))
-        return pa.ipc.open_stream(content)
+        return _rows_in(content)
     except (pa.ArrowException, OSError, TypeError) as error:
         raise InvalidInputError(f"request_data: expected rows as an Arrow IPC stream: {error}") from error
     except RowError as error:
         raise InvalidInputError(f"request_data: {error}") from error
+
+
+def _rows_in(stream: pa.Buffer) -> pa.RecordBatchReader:
+    """Return the rows of an Arrow IPC stream, in memory that Lance takes."""
+    import pyarrow as pa
+
+    from airflow_provider_lancens.namespace.arrow_memory import aligned
+
+    rows = pa.ipc.open_stream(stream)
+    batches = (
+        pa.RecordBatch.from_arrays([aligned(column) for column in batch.columns], schema=rows.schema)
+        for batch in rows
+    )
+    return pa.RecordBatchReader.from_batches(rows.schema, batches)
 
 
 def _check_rows(rows: pa.RecordBatchReader) -> None:
@@ -720,7 +734,7 @@ def _check_rows(rows: pa.RecordBatchReader) -> None:
 
 
 def _check_new_columns(rows: pa.Schema) -> None:
-    """Check columns that become those of the table; appended rows have the table's, whoever named them.
+    """Check columns that become the table's; rows are appended to those that it has, whoever named them.
 
     Raises:
         InvalidInputError: (13) a column can't be stored, or not be read back.

@@ -115,6 +115,14 @@ class TableData:
         branched = dataset.checkout_version((branch, version))
         return check_bases(branched, self.location, self.namespace.allowed_locations)
 
+    def has_version(self) -> bool:
+        """Return whether anything was written to it."""
+        try:
+            self.open()
+        except TableVersionNotFoundError:
+            return False
+        return True
+
     def _open_main(self, version: int | None) -> LanceDataset:
         import lance
 

@@ -9,11 +9,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from airflow_provider_lancens.namespace.arrow_memory import aligned, copied
 from airflow_provider_lancens.namespace.row_errors import (
     RowError,
     check_text,
     contains_text,
-    copied,
     first_row,
     rows_from,
 )
@@ -348,9 +348,7 @@ def _column(column: pa.Array, field: pa.Field, cut_times: bool, conformed: bool 
 def _checked(column: pa.Array, field: pa.Field, cut_times: bool) -> pa.Array:
     if not cut_times and contains_text(field.type):
         check_text(column, field.name)
-    # Spark's Arrow buffers are aligned to 8 bytes; Lance aborts the process unless a decimal's are aligned to
-    # 16. Arrow aligns the memory into which it copies.
-    return copied(column) if _contains_decimals(field.type) or _lacks_offsets(column) else column
+    return copied(column) if _lacks_offsets(column) else aligned(column)
 
 
 def _cast(column: pa.Array, field: pa.Field, cut_times: bool) -> pa.Array:
@@ -463,10 +461,4 @@ def _lacks_offsets(array: pa.Array) -> bool:
         return _lacks_offsets(array.values)
     return pa.types.is_struct(arrow) and any(
         _lacks_offsets(array.field(index)) for index in range(arrow.num_fields)
-    )
-
-
-def _contains_decimals(arrow: pa.DataType) -> bool:
-    return pa.types.is_decimal(arrow) or any(
-        _contains_decimals(arrow.field(i).type) for i in range(arrow.num_fields)
     )

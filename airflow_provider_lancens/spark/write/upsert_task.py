@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_provider_lancens.namespace.row_errors import copied, rows_from
+from airflow_provider_lancens.namespace.arrow_memory import aligned
+from airflow_provider_lancens.namespace.row_errors import rows_from
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
 from airflow_provider_lancens.spark.table.row_casts import check_no_nulls, conform, converted
 
@@ -85,12 +86,11 @@ class DeletedKeys:
 def decoded_keys(encoded: Sequence[bytes], keys: pa.Schema) -> pa.Table:
     """Return the keys that tasks have collected."""
     streams = [pa.ipc.open_stream(pa.py_buffer(bytes(one))) for one in encoded]
-    # The buffers of a stream are aligned to 8 bytes, and Lance panics on decimals that aren't aligned to 16.
-    aligned = [
-        pa.RecordBatch.from_arrays([copied(column) for column in batch.columns], schema=keys)
+    batches = [
+        pa.RecordBatch.from_arrays([aligned(column) for column in batch.columns], schema=keys)
         for batch in itertools.chain.from_iterable(streams)
     ]
-    return pa.Table.from_batches(aligned, keys)
+    return pa.Table.from_batches(batches, keys)
 
 
 def with_kept_columns(

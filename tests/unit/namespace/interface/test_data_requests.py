@@ -238,6 +238,40 @@ def test_rows_with_columns_that_lance_cannot_store_create_no_table(lake: Any, na
     assert lake.list_tables({"id": ["db"]}).tables == []
 
 
+@pytest.mark.parametrize("name", ["", "*", "`quoted`"])
+def test_rows_with_columns_that_lance_cannot_store_are_no_first_version(lake: Any, name: str) -> None:
+    lake.declare_table(TABLE)
+
+    with pytest.raises(InvalidInputError, match=f"request_data: column {re.escape(repr(name))}: "):
+        lake.insert_into_table(TABLE, stream(pa.table({name: [1], "n": [2]})))
+    assert lake.list_table_versions(TABLE).versions == []
+
+
+AMOUNTS = pa.array(range(3)).cast(pa.decimal128(21, 2))
+ALIGNED: dict[str, pa.Array] = {
+    "decimals": AMOUNTS,
+    "a list": pa.ListArray.from_arrays([0, 1, 2, 3], AMOUNTS),
+    "a field": pa.StructArray.from_arrays([AMOUNTS], ["inside"]),
+    "views": pa.array(["a" * 20, "b" * 20, None]).cast(pa.string_view()),
+}
+
+
+@pytest.mark.parametrize("columns_before", [1, 2])
+@pytest.mark.parametrize("values", ALIGNED.values(), ids=ALIGNED)
+def test_values_are_stored_wherever_they_are_in_the_stream(
+    lake: Any, values: pa.Array, columns_before: int
+) -> None:
+    numbers = {f"n{position}": range(3) for position in range(columns_before)}
+    rows = stream(pa.table({**numbers, "x": values}))
+
+    lake.create_table(TABLE, rows)  # Lance panics on decimals whose memory isn't aligned
+    lake.insert_into_table(TABLE, rows)
+    lake.merge_insert_into_table({**TABLE, "on": ["n0"], "when_not_matched_by_source_delete": True}, rows)
+
+    stored = lance.dataset(namespace_client=lake, table_id=TABLE["id"]).to_table()
+    assert stored["x"].to_pylist() == values.to_pylist() * 2
+
+
 def test_a_column_is_added_to_a_table_with_a_name_that_another_client_chose(
     lake: Any, tmp_path: Path
 ) -> None:
