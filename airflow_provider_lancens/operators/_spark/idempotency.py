@@ -230,15 +230,21 @@ def conditions(texts: Mapping[str, str]) -> list[dict[str, str]]:
 
 
 def _content(data: Any, library: str) -> Any:
-    """Return the values of a frame or an array, whose text leaves out what is in the middle of long ones."""
+    """Return the values of a frame or an array, whose text leaves out what is in the middle of long ones.
+
+    None if it has none, such as a schema.
+    """
+    if hasattr(data, "column_names"):  # Arrow's, in which several columns may have one name
+        return [data.column_names, [column.to_pylist() for column in data.columns]]
     if hasattr(data, "to_frame"):  # a series or an index
         data = data.to_frame()
     if library == "pandas" and hasattr(data, "to_dict"):
         return data.to_dict("split")
     if library == "polars" and hasattr(data, "to_dict"):
         return data.to_dict(as_series=False)
-    read = getattr(data, "to_pylist", None) or getattr(data, "tolist", None)
-    return str(data) if read is None else read()
+    readers = (getattr(data, name, None) for name in ("to_pylist", "tolist", "as_py", "to_pybytes"))
+    read = next(filter(callable, readers), None)
+    return None if read is None else read()
 
 
 _LIBRARIES_OF_DATA = ("numpy", "pandas", "polars", "pyarrow")
@@ -249,10 +255,12 @@ def _plain_value(value: Any) -> Any:
         return sorted(map(str, value))
     library = type(value).__module__.partition(".")[0]
     if library == "airflow" and isinstance(value, Sequence):
-        return items_of(value)  # the text of a mapped task's XComs has their number at most
+        return _with_text_keys(items_of(value))  # their text has the number of a mapped task's XComs at most
     if library in _LIBRARIES_OF_DATA and hasattr(type(value), "__len__"):
-        content = json.dumps(_with_text_keys(_content(value, library)), default=_plain_value)
-        return {type(value).__qualname__: hashlib.sha256(content.encode()).hexdigest()}
+        content = _content(value, library)
+        if content is not None:
+            text = json.dumps(_with_text_keys(content), default=_plain_value)
+            return {type(value).__qualname__: hashlib.sha256(text.encode()).hexdigest()}
     if callable(value) or getattr(type(value), "__repr__", None) is object.__repr__:
         # Its text would contain an address, which differs between processes.
         return getattr(value, "__qualname__", type(value).__qualname__)

@@ -139,8 +139,16 @@ def xcoms_of_a_mapped_task(values: list[int]) -> Any:
     return _MapResult(values, [str])
 
 
+def columns_of_one_name(values: list[int]) -> Any:
+    return pa.Table.from_arrays([pa.array(values), pa.nulls(len(values))], names=["id", "id"])
+
+
 def days(values: list[int]) -> Any:
     return {date.fromordinal(one + 1): {(one, "a"): None} for one in values}
+
+
+def mapped_days(values: list[int]) -> Any:
+    return _MapResult(values, [lambda one: days([one])])
 
 
 @pytest.mark.parametrize(
@@ -152,8 +160,10 @@ def days(values: list[int]) -> Any:
         pandas_objects,
         polars_frame,
         arrow_table,
+        columns_of_one_name,
         xcoms_of_a_mapped_task,
         days,
+        mapped_days,
     ],
 )
 def test_a_fingerprint_has_all_that_a_function_is_given(make: Callable[[list[int]], Any]) -> None:
@@ -172,6 +182,7 @@ def test_equal_data_has_one_fingerprint_however_it_lies_in_memory() -> None:
         (pandas.DataFrame({"n": [one, one]}), pandas.DataFrame({"n": [one, other]})),
         (rows.slice(1), pa.table({"id": [1, 2, None], "tags": [None, [], ["b"]]})),
         (pa.concat_tables([rows, rows]), pa.concat_tables([rows, rows]).combine_chunks()),
+        (pa.py_buffer(b"rows"), pa.py_buffer(bytearray(b"rows"))),
     ]
 
     for first, second in given:
