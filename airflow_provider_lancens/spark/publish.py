@@ -368,11 +368,12 @@ def publish_version(
         is_empty: whether that write had no rows, see `staged_nothing`.
 
     Returns:
-        The version with the rows, and what was written for it.
+        The version with the rows, and what was written for it; the newest version if there were no rows.
     """
     with resolved_table(namespace, table) as target:
-        if is_empty:  # what others wrote in the version isn't reported as published here
-            result = KeyedCommit(version).result(target.id, time.monotonic(), "unchanged")
+        if is_empty:  # what others wrote, then or since, isn't reported as published here
+            last = KeyedCommit(target.latest_version() or version)
+            result = last.result(target.id, time.monotonic(), "unchanged")
             return replace(result, operation="publish")
         if not is_detached(version):
             return _published(target, version)

@@ -114,11 +114,13 @@ def test_an_ingestion_without_rows_emits_no_version_of_others_as_published(
     hive.write(rows(hive.spark, 5, 7))
     given = {"table": hive.id, "source": lambda spark: rows(spark, 0, 0), "key": "none"}
     staged, _ = run(LanceAppendOperator, **given, stage=True)
+    hive.write(rows(hive.spark, 7, 8))
 
     published, event = run(LancePublishOperator, staged=staged)
 
-    assert (published["outcome"], published["version"]) == ("unchanged", 2)
-    assert (event["previous_version"], event["version"], event["inserted"]) == (2, 2, 0)
+    assert (staged["version"], published["outcome"], published["version"]) == (2, "unchanged", 3)
+    # Neither their rows once more, nor a version that is older than those of their events.
+    assert (event["previous_version"], event["version"], event["inserted"]) == (3, 3, 0)
 
 
 def test_a_discarded_version_is_not_published(run: Run, hive: Maintained, staged: dict[str, Any]) -> None:
