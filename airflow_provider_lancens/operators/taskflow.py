@@ -45,7 +45,7 @@ _LEFT = (
     "a later block of the task makes them, what they wrote is still in the table: delete it if it is no "
     "longer wanted, or restore a version without it. Set the key of each write to what identifies its rows"
 )
-_MAY_NOT_BE_EMPTY = ("version", "filter", "where", "delete_when", "key")
+_MAY_NOT_BE_EMPTY = ("version", "filter", "where", "on", "delete_when", "key")
 """Arguments of a table's methods that may be left out; an empty value is refused."""
 
 

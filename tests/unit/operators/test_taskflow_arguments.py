@@ -26,6 +26,7 @@ ROWS: Any = None
         ("filter", lambda value: TABLE.count_rows(filter=value)),
         ("where", lambda value: TABLE.overwrite(ROWS, where=value)),
         ("where", TABLE.delete),
+        ("on", lambda value: TABLE.overwrite(ROWS, on=value)),
         ("delete_when", lambda value: TABLE.upsert(ROWS, ["id"], delete_when=value)),
         ("key", lambda value: TABLE.append(ROWS, key=value)),
     ],
