@@ -16,8 +16,9 @@ from lance_namespace_urllib3_client import models
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.error_types import StaleTableError
 from airflow_provider_lancens.namespace.lance_errors import panics_as_errors
-from airflow_provider_lancens.namespace.storage.manifests import staged_name
-from airflow_provider_lancens.namespace.storage.object_store import VERSIONS
+from airflow_provider_lancens.namespace.requests import as_model
+from airflow_provider_lancens.namespace.storage.manifests import Manifests, staged_name
+from airflow_provider_lancens.namespace.storage.object_store import VERSIONS, manifest_names
 from airflow_provider_lancens.namespace.storage.vended_options import snapshot
 from airflow_provider_lancens.namespace.storage.write_leases import check_open
 from airflow_provider_lancens.redaction import redact
@@ -46,7 +47,27 @@ class LeasedCommits(NamespaceProxy):
     """The writer's lease; None if it writes no files that a clean-up could remove."""
     check_base: Callable[[int], object] | None = field(default=None, init=False, repr=False)
     """Called with the version that the commit follows, before that is made; raises an error to refuse it."""
+    removed_at: Manifests | None = field(default=None, init=False, repr=False)
+    """Where Lance looks for the manifests of removed versions, and finds them missing; None refuses these."""
     _error: spec_errors.LanceNamespaceError | None = field(default=None, init=False, repr=False)
+
+    def describe_table_version(self, request: Any) -> models.DescribeTableVersionResponse:
+        """Forward the request; see `removed_at` for a version that was removed.
+
+        Raises:
+            TableVersionNotFoundError: (11) it was removed, and `removed_at` is None.
+        """
+        try:
+            return super().describe_table_version(request)
+        except spec_errors.TableVersionNotFoundError:
+            model = as_model(models.DescribeTableVersionRequest, request)
+            if self.removed_at is None or model.branch or model.version is None:
+                raise
+            path = f"{VERSIONS}/{manifest_names(model.version)[0]}"
+            known = self.removed_at.at(path, model.version)
+            return models.DescribeTableVersionResponse(
+                version=models.TableVersion(version=model.version, manifest_path=known.path)
+            )
 
     def create_table_version(self, request: Any) -> models.CreateTableVersionResponse:
         """Check the version before and the lease, then forward the request.

@@ -348,7 +348,8 @@ def clean_up_versions(
             tagged = _tagged(opened, bookmarks)
             cloned = ClonedFiles(opened.target)
             retention = Retention(older_than, keep_versions)
-            removed = _clean_up(opened, retention, now, cloned, dry_run)
+            with opened.removing_versions():
+                removed = _clean_up(opened, retention, now, cloned, dry_run)
             if dry_run and bookmarks:
                 removed += files_of_expired_bookmarks(
                     opened.target, opened.dataset, bookmarks, retention, now, cloned

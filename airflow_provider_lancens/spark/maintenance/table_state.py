@@ -249,6 +249,19 @@ class MaintainedTable:
         return replace(self, dataset=self.dataset.checkout_version(version), version=version)
 
     @contextlib.contextmanager
+    def removing_versions(self) -> Iterator[None]:
+        """Let Lance find missing what was removed, rather than fail by the version authority's error.
+
+        To remove versions, Lance opens the version at which each branch begins, unless it is gone. A clean-up
+        removes it if the branch needs none of its files, such as a version without rows.
+        """
+        self._commits.removed_at = self.target.dataset.manifests
+        try:
+            yield
+        finally:
+            self._commits.removed_at = None
+
+    @contextlib.contextmanager
     def committing(self, operation: str, check_base: Callable[[int], object] | None = None) -> Iterator[None]:
         """Convert Lance's errors of a commit to the specification's errors, and report it to an observer.
 

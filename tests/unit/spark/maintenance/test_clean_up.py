@@ -11,7 +11,11 @@ from typing import Any
 import lance
 import pytest
 from lance_namespace import LanceNamespace
-from lance_namespace.errors import ConcurrentModificationError, UnsupportedOperationError
+from lance_namespace.errors import (
+    ConcurrentModificationError,
+    TableVersionNotFoundError,
+    UnsupportedOperationError,
+)
 
 from airflow_provider_lancens.namespace.storage import purge
 from airflow_provider_lancens.namespace.storage.object_store import VERSIONS, manifest_names
@@ -24,6 +28,7 @@ from airflow_provider_lancens.spark.maintenance.table_state import table_state
 from airflow_provider_lancens.spark.table.history import data_changed
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable, resolved_table
 from tests.support.prepared_tables import ROWS, prepare
+from tests.unit.spark.every_verb import TABLE, Lake, rows
 
 NOW = timedelta(0)
 
@@ -176,3 +181,25 @@ def test_a_dataset_in_a_folder_of_the_table_is_not_removed_on_an_object_store(
 
     assert lance.dataset(inner.uri).to_table() == ROWS
     assert len(versions(target)) == 3
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+@pytest.mark.parametrize("managed_by", ["storage", "impl"])
+def test_a_table_is_cleaned_up_after_the_version_without_rows_at_which_a_branch_begins_was_removed(
+    tmp_path: Path, managed_by: str, dry_run: bool
+) -> None:
+    lake = Lake(str(tmp_path), managed_by)
+    lake.namespace.declare_table(TABLE)
+    orders = lake.table()
+    orders.append(rows())
+    lake.namespace.create_table_branch({**TABLE, "name": "trial"})
+    orders.append(rows(1))
+    assert orders.expire_versions(older_than=NOW).versions == 1
+    orders.append(rows(2))
+
+    cleaned = orders.expire_versions(older_than=NOW, dry_run=dry_run)
+
+    assert (cleaned.versions, cleaned.outcome) == (1, "planned" if dry_run else "done")
+    assert lance.dataset(lake.location).checkout_version(("trial", None)).count_rows() == 0
+    with pytest.raises(TableVersionNotFoundError):
+        orders.at(1)
