@@ -80,7 +80,14 @@ class Job:
         return cls(**{**values, "request": WriteRequest.parse(values["request"])})
 
     def as_dict(self) -> dict[str, Any]:
-        """Return its fields as plain JSON values, secrets included."""
+        """Return its fields as plain JSON values, secrets included.
+
+        Raises:
+            TypeError: an argument of `source` is a mapping with other names than text, which JSON would make
+                text.
+        """
+        for name, value in self.kwargs.items():
+            _check_names(f"op_kwargs[{name!r}]", value)
         values = {one.name: getattr(self, one.name) for one in fields(self)}
         return {**values, "request": self.request.as_dict()}
 
@@ -127,6 +134,20 @@ class Job:
 
         others = {frozenset(names): keyed(*identity) for names, *identity in self.readings}
         return {WHOLE: self.request, **others}
+
+
+def _check_names(argument: str, value: Any) -> None:
+    if isinstance(value, dict):
+        for name, one in value.items():
+            if not isinstance(name, str):
+                raise TypeError(
+                    f"{argument}: has the name {name!r} of type {type(name).__name__}, and the driver would "
+                    "get it as text; give it as text, or use deploy-mode client"
+                )
+            _check_names(f"{argument}[{name!r}]", one)
+    elif isinstance(value, list | tuple):
+        for one in value:
+            _check_names(argument, one)
 
 
 def name_of(source: Callable[..., Any]) -> str:
