@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_lancens.assets.table import WRITES_XCOM, LanceTable, emit_asset_event, emit_no_event
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
-from airflow_provider_lancens.hooks.template_args import check_flag, refuse_empty
+from airflow_provider_lancens.hooks.template_args import check_condition, check_flag, refuse_empty
 from airflow_provider_lancens.operators._spark.counted_writes import CountedWrites
 from airflow_provider_lancens.operators._spark.idempotency import (
     default_key,
@@ -45,7 +45,8 @@ _LEFT = (
     "a later block of the task makes them, what they wrote is still in the table: delete it if it is no "
     "longer wanted, or restore a version without it. Set the key of each write to what identifies its rows"
 )
-_MAY_NOT_BE_EMPTY = ("version", "filter", "where", "on", "delete_when", "key")
+_CONDITIONS = ("filter", "where", "delete_when")
+_MAY_NOT_BE_EMPTY = ("version", *_CONDITIONS, "on", "key")
 """Arguments of a table's methods that may be left out; an empty value is refused."""
 
 
@@ -151,9 +152,13 @@ class TaskWrites(Execution):
 
         Raises:
             AirflowFailException: an argument that selects what to read, replace, delete or identify is None
-                or empty text: the output of a task that was marked as success.
+                or empty text: the output of a task that was marked as success; or a condition is the text
+                of True or False, which a template of the task's arguments makes of a check.
         """
-        refuse_empty(_MAY_NOT_BE_EMPTY, signature(method).bind(None, *args, **kwargs).arguments)
+        given = signature(method).bind(None, *args, **kwargs).arguments
+        refuse_empty(_MAY_NOT_BE_EMPTY, given)
+        for name in _CONDITIONS:
+            check_condition(name, given.get(name))
 
     def record_read(self, table: TableId, *versions: int | None) -> None:
         """See `Execution.record_read`."""

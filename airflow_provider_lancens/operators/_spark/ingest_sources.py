@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException, airflow_errors
-from airflow_provider_lancens.hooks.template_args import parse_mapping
+from airflow_provider_lancens.hooks.template_args import check_condition, parse_mapping
 from airflow_provider_lancens.operators._spark.idempotency import fingerprint_of
 from airflow_provider_lancens.operators._spark.pinned_inputs import parse_input
 from airflow_provider_lancens.spark.file_source import FileSource
@@ -97,8 +97,10 @@ class FilesOfTask:
         """Create the source from its rendered fields.
 
         Raises:
-            AirflowFailException: a field is invalid; the message names it.
+            AirflowFailException: a field is invalid, or the filter is the text of True or False; the message
+                names it.
         """
+        check_condition("source: filter", rendered.get("filter"))
         try:
             return cls(FileSource.parse(rendered))
         except ValueError as error:

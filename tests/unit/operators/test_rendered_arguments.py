@@ -227,6 +227,16 @@ def test_a_check_that_a_template_renders_as_text_chooses_no_rows_to_replace_or_d
         task.rendered_change()
 
 
+def test_a_check_that_a_template_renders_as_text_filters_no_files() -> None:
+    files = {"format": "csv", "paths": ["/in"], "filter": "{{ params.flag }}"}
+    with DAG(dag_id="dag", params=VALUES):
+        task: Any = LanceAppendOperator(task_id="task", table="db$t", source=files)
+    task.render_template_fields({"params": VALUES})
+
+    with pytest.raises(AirflowFailException, match=r"^source: filter='True': .* a Python boolean"):
+        task._parsed_source()
+
+
 @pytest.mark.parametrize("operator", ["ingest", "compact", "index"])
 def test_sparks_configuration_is_a_mapping_in_every_operator(rendered: Rendered, operator: str) -> None:
     with pytest.raises(

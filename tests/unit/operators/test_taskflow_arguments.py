@@ -38,6 +38,24 @@ def test_what_a_task_that_was_marked_as_success_has_returned_is_refused(
         call(value)
 
 
+@pytest.mark.parametrize("value", ["True", "False", " True "])
+@pytest.mark.parametrize(
+    ("argument", "call"),
+    [
+        ("filter", lambda value: TABLE.read(filter=value)),
+        ("where", lambda value: TABLE.overwrite(ROWS, where=value)),
+        ("where", TABLE.delete),
+        ("delete_when", lambda value: TABLE.upsert(ROWS, ["id"], delete_when=value)),
+    ],
+)
+def test_a_check_that_a_template_has_rendered_as_text_is_no_condition(
+    argument: str, call: Callable[[Any], Any], value: str
+) -> None:
+    refused = rf"^{argument}='{value.strip()}': is the text of a Python boolean"
+    with pytest.raises(AirflowFailException, match=refused):
+        call(value)
+
+
 def test_a_flag_that_is_neither_true_nor_false_is_refused() -> None:
     refused = pytest.raises(AirflowFailException, match=r"^hive_tables: expected True or False, got 'false'")
     with refused, lance_spark(hive_tables=cast("Any", "false")):
