@@ -73,10 +73,10 @@ def merged(known: dict[str, Any], found: dict[str, Any], *, is_of_known_run: boo
     if older["version"] == newer["version"]:  # a repeated event may not know what it follows
         known_previous = [one["previous_version"] for one in (older, newer)]
         previous = min((one for one in known_previous if one is not None), default=None)
-    elif newer["previous_version"] is None:
-        previous = None  # the table was recreated, and its first rows are unread too
-    else:
-        previous = older["previous_version"]
+    elif older["previous_version"] is None or newer["previous_version"] is None:
+        previous = None  # the table is new or was recreated, and its first rows are unread too
+    else:  # of a task with several writes, the newer one may begin before the other
+        previous = min(older["previous_version"], newer["previous_version"])
     record = {
         "table": newer["table"],
         "previous_version": previous,

@@ -34,6 +34,13 @@ def test_several_events_are_one_record_from_the_oldest_to_the_newest_version() -
     assert (found["previous_version"], found["version"]) == (2, 7)
 
 
+def test_an_event_of_several_writes_that_others_committed_between_begins_with_the_first_of_them() -> None:
+    of_one_task, of_another_task = advance(2, 7), advance(4, 5)
+    for events in ((of_another_task, of_one_task), (of_one_task, of_another_task)):
+        found = of_orders(*events)
+        assert (found["previous_version"], found["version"]) == (2, 7)
+
+
 def test_each_table_has_its_own_record_by_its_identifier() -> None:
     items = SimpleNamespace(extra={"table": "shop$items", "previous_version": None, "version": 1})
     found = new_versions({ORDERS: [advance(1, 2)], ITEMS: [items]})
