@@ -44,6 +44,7 @@ from airflow_provider_lancens.redaction import redact
 from airflow_provider_lancens.sensors.version_bounds import (
     AwaitedVersion,
     Bound,
+    locations_of_earlier_run,
     read_wanted,
     versions_in_xcoms,
     versions_of_earlier_run,
@@ -141,6 +142,8 @@ class LanceTableVersionSensor(CheckedTemplateArgs, BaseSensorOperator):
         self._unchecked: set[TableId] = set()
         """Tables whose polled version meets the bounds, while a check of it failed that may succeed later."""
         self._upstream: dict[TableId, int] | None = None
+        self._earlier: Any = None
+        """What this task returned in an earlier run, as far as that was read."""
         self._failure = ""
         self._last: dict[TableId, str] = {}
         self._missing_since: dict[TableId, float] = {}
@@ -348,6 +351,7 @@ class LanceTableVersionSensor(CheckedTemplateArgs, BaseSensorOperator):
             self.min_version,
             lambda: self._seen_before(context),
             lambda: self._made_upstream(context),
+            lambda: locations_of_earlier_run(self._earlier),
         )
         # Until the next poke, an idle connection would occupy a thread of the metastore for nothing.
         with closing(self.hook):
@@ -420,6 +424,7 @@ class LanceTableVersionSensor(CheckedTemplateArgs, BaseSensorOperator):
         xcom = task.xcom_pull(
             task_ids=self.task_id, include_prior_dates=True, map_indexes=getattr(task, "map_index", None)
         )
+        self._earlier = xcom
         return versions_of_earlier_run(xcom)
 
     def _made_upstream(self, context: Context) -> dict[TableId, int]:

@@ -30,16 +30,25 @@ class AwaitedVersion:
     """The version that the awaited one follows, for tasks that read the changes between them."""
     is_of_upstream: bool = False
     """Whether it is a version that a task upstream of the sensor has committed to a table of this name."""
+    location: str | None = None
+    """Where the table was when an earlier run has seen `previous`; None if that isn't known."""
 
     def seen_at(self, status: TableStatus) -> AwaitedVersion:
         """Return what to wait for at a polled status.
 
         A version that was committed before the sensor began, and isn't in the table, was committed to a table
-        of the same name in another catalog, or before this table was created again.
+        of the same name in another catalog, or before this table was created again. A table at another
+        location is another one, which doesn't continue the versions that an earlier run has seen.
         """
         if self.is_of_upstream and 0 < status.version < (self.condition.min_version or 0):
-            return replace(self, condition=VersionCondition(other_than=self.previous), is_of_upstream=False)
-        return self
+            condition = _unbounded(self.previous, None, self.location)
+            return replace(self, condition=condition, is_of_upstream=False).seen_at(status)
+        if self.location in (None, status.location) or status.location is None:
+            return self
+        if status.version < (self.previous or 0):  # which says that it was created again
+            return self
+        condition = self.condition if self.is_of_upstream else VersionCondition()
+        return replace(self, condition=condition, previous=None, location=None)
 
     def result(self, status: TableStatus) -> dict[str, Any]:
         """Return the sensor's result for a polled table, for its XCom."""
@@ -78,6 +87,7 @@ def read_wanted(
     min_version: Bound,
     seen_before: Callable[[], Versions],
     made_upstream: Callable[[], Versions] = dict,
+    located_before: Callable[[], Mapping[TableId, str]] = dict,
 ) -> list[AwaitedVersion]:
     """Return the condition to wait for on each table.
 
@@ -88,6 +98,7 @@ def read_wanted(
         seen_before: called if a table has neither bound.
         made_upstream: called if such a table was seen before; the versions that tasks upstream of the sensor
             have committed in the same run, which end the wait even if an earlier run has seen them.
+        located_before: called if such a table was seen before; the locations at which it was.
 
     Raises:
         AirflowFailException: a bound is not a version, is empty or staged, or is given for a table that isn't
@@ -97,10 +108,15 @@ def read_wanted(
     least = _by_table("min_version", min_version, tables)
     unbounded = [table for table in tables if after[table] is None and least[table] is None]
     earlier = seen_before() if unbounded else {}
-    own = made_upstream() if any(table in earlier for table in unbounded) else {}
+    is_known = any(table in earlier for table in unbounded)
+    own, located = (made_upstream(), located_before()) if is_known else ({}, {})
     return [
         AwaitedVersion(
-            table, _unbounded(earlier.get(table), own.get(table)), earlier.get(table), table in own
+            table,
+            _unbounded(earlier.get(table), own.get(table), located.get(table)),
+            earlier.get(table),
+            table in own,
+            located.get(table),
         )
         if table in unbounded
         else AwaitedVersion(table, VersionCondition(after[table], least[table]), after[table])
@@ -108,8 +124,10 @@ def read_wanted(
     ]
 
 
-def _unbounded(earlier: int | None, own: int | None) -> VersionCondition:
-    return VersionCondition(other_than=earlier) if own is None else VersionCondition(min_version=own)
+def _unbounded(earlier: int | None, own: int | None, location: str | None) -> VersionCondition:
+    if own is not None:
+        return VersionCondition(min_version=own)
+    return VersionCondition(other_than=earlier, at_location=location)
 
 
 def versions_in_xcoms(xcoms: Any) -> dict[TableId, int]:
@@ -145,14 +163,23 @@ def _table_in(xcom: Mapping[str, Any]) -> TableId | None:
 
 def versions_of_earlier_run(xcom: Any) -> dict[TableId, int]:
     """Return the versions, by table, in the XCom of the same task from an earlier run."""
-    if not isinstance(xcom, Mapping):
-        return {}
-    results = [xcom] if isinstance(xcom.get("table"), str) else list(xcom.values())  # by name, also "table"
+    return {parse_result_table(result["table"]): result["version"] for result in _results_in(xcom)}
+
+
+def locations_of_earlier_run(xcom: Any) -> dict[TableId, str]:
+    """Return the locations, by table, in the same XCom, as far as it has them."""
     return {
-        parse_result_table(result["table"]): result["version"]
-        for result in results
-        if isinstance(result, Mapping) and "table" in result and "version" in result
+        parse_result_table(result["table"]): location
+        for result in _results_in(xcom)
+        if isinstance(location := result.get("location"), str)
     }
+
+
+def _results_in(xcom: Any) -> list[Mapping[str, Any]]:
+    if not isinstance(xcom, Mapping):
+        return []
+    results = [xcom] if isinstance(xcom.get("table"), str) else list(xcom.values())  # by name, also "table"
+    return [one for one in results if isinstance(one, Mapping) and "table" in one and "version" in one]
 
 
 def _by_table(argument: str, value: Bound, tables: Sequence[TableId]) -> dict[TableId, int | None]:

@@ -54,6 +54,19 @@ def test_a_recreated_table_ends_the_wait(wait: Wait, table: Table) -> None:
     assert wait(earlier) == {**earlier, "location": location, "version": 1, "previous_version": 2}
 
 
+def test_a_recreated_table_with_as_many_versions_is_read_from_its_first_one(wait: Wait, table: Table) -> None:
+    table.declare()
+    table.advance()
+    earlier = wait()
+    table.drop()
+    location = table.declare()
+    table.advance()
+    again = wait(earlier)
+    table.advance()
+    assert again == {**earlier, "location": location, "version": 1, "previous_version": None}
+    assert wait(earlier) == {**again, "version": 2}
+
+
 def test_a_dropped_table_is_waited_for_until_it_is_recreated(
     wait: Wait, table: Table, meanwhile: Any
 ) -> None:

@@ -10,6 +10,7 @@ from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.table_status import TableStatus, VersionCondition
 from airflow_provider_lancens.sensors.version_bounds import (
     AwaitedVersion,
+    locations_of_earlier_run,
     read_wanted,
     versions_in_xcoms,
     versions_of_earlier_run,
@@ -133,6 +134,33 @@ def test_a_version_that_an_upstream_task_committed_ends_a_wait_that_an_earlier_r
     assert awaited.condition == VersionCondition(min_version=4)
     assert awaited.condition.holds(TableStatus(table, "/lake", 4))
     assert awaited.previous == 4
+
+
+@pytest.mark.parametrize(("version", "previous"), [(3, 4), (4, None), (9, None)])
+@pytest.mark.parametrize("upstream", [{}, {"sales$orders": 3}])
+def test_a_table_that_was_created_again_elsewhere_does_not_continue_the_versions_of_an_earlier_run(
+    version: int, previous: int | None, upstream: dict[str, int]
+) -> None:
+    xcom = {"table": "sales$orders", "version": 4, "previous_version": 3, "location": "/lake/old"}
+    table, now = TABLES[0], TableStatus(TABLES[0], "/lake/new", version)
+    [awaited] = read_wanted(
+        [table],
+        None,
+        None,
+        lambda: versions_of_earlier_run(xcom),
+        lambda: {TableId.parse(name): made for name, made in upstream.items()},
+        lambda: locations_of_earlier_run(xcom),
+    )
+    found = awaited.seen_at(now)
+
+    assert found.condition.holds(now)
+    assert found.result(now)["previous_version"] == previous
+    assert found.data_since(now) == (2 if upstream else 0)
+    assert found.seen_at(now) == found
+    dropped, same = TableStatus(table), TableStatus(table, "/lake/old", 4)
+    assert awaited.seen_at(dropped) == awaited
+    assert awaited.after(dropped).holds(now)  # in the triggerer
+    assert awaited.seen_at(same).condition.holds(same) == bool(upstream)
 
 
 def test_a_version_that_was_committed_upstream_to_another_table_of_the_name_is_not_waited_for() -> None:
