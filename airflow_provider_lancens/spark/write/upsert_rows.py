@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.types import LongType, StructField, StructType
+from pyspark.sql.types import ArrayType, DataType, LongType, MapType, StructField, StructType
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.conditions import Condition, parse_condition
@@ -43,7 +43,9 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-_RANK, _NUMBERED = "_lancens_rank", "_lancens_"
+_OWN = "_lancens_"
+"""Begins the names of all columns by which rows are compared."""
+_RANK, _NUMBERED = f"{_OWN}rank", _OWN
 _BINARY = "UTF8_BINARY"
 
 
@@ -61,10 +63,14 @@ def compared_rows(rows: FrameRows, context: UpsertContext) -> FrameRows:
         The rows to write and to delete.
 
     Raises:
-        InvalidInputError: (13) a column doesn't exist, or the condition is invalid.
+        InvalidInputError: (13) a column doesn't exist, has no order, or has a name of the package's own; or
+            the condition is invalid.
     """
     upsert, on = context.change, list(context.change.on)
     _check_rows_have(rows.frame.columns, context)
+    _check_no_own_names(rows.frame.columns, context)
+    if upsert.sequence_by:
+        _check_order(rows.frame.schema[upsert.sequence_by], context)
     frame = rows.frame
     if upsert.sequence_by:
         frame = _last_of_each_key(frame, on, upsert.sequence_by)
@@ -211,6 +217,32 @@ def _check_rows_have(columns: Sequence[str], context: UpsertContext) -> None:
     sequence = [upsert.sequence_by] if upsert.sequence_by else []
     _check_columns([*upsert.on, *sequence], columns, f"{table}: on, sequence_by: the rows have no column")
     _check_columns(upsert.update_columns or (), columns, f"{table}: update_columns: the rows have no column")
+
+
+def _check_no_own_names(columns: Sequence[str], context: UpsertContext) -> None:
+    stored = context.latest.schema.names if context.latest is not None else []
+    if taken := [name for name in [*columns, *stored] if name.lower().startswith(_OWN)]:
+        raise spec_errors.InvalidInputError(
+            f"table {context.table}: column {taken[0]!r}: when_matched, sequence_by, delete_when and "
+            f"update_columns use names that begin with {_OWN} themselves; rename the column"
+        )
+
+
+def _check_order(column: StructField, context: UpsertContext) -> None:
+    if _has_no_order(column.dataType):
+        raise spec_errors.InvalidInputError(
+            f"table {context.table}: sequence_by: column {column.name!r} is "
+            f"{column.dataType.simpleString()}, whose values have no order; expected a column that says which "
+            "row is later, such as a time"
+        )
+
+
+def _has_no_order(kind: DataType) -> bool:
+    if isinstance(kind, StructType):
+        return any(_has_no_order(field.dataType) for field in kind.fields)
+    if isinstance(kind, ArrayType):
+        return _has_no_order(kind.elementType)
+    return isinstance(kind, MapType) or kind.typeName() == "variant"  # a type since Spark 4
 
 
 def _check_columns(names: Sequence[str], present: Sequence[str], problem: str) -> None:

@@ -305,6 +305,35 @@ def test_invalid_arguments_are_refused(
         write_table(rows(spark, (1, 1, "x")), spec, table, **arguments)
 
 
+@pytest.mark.parametrize("kind", ["map<string, int>", "array<struct<a: map<string, int>>>"])
+def test_a_column_without_an_order_is_refused(
+    spark: SparkSession, spec: NamespaceSpec, table: str, kind: str
+) -> None:
+    frame = spark.createDataFrame([(1, None)], f"id long, at {kind}")
+    with pytest.raises(
+        InvalidInputError, match=r"sequence_by: column 'at' is .*map<.*whose values have no order"
+    ):
+        write_table(frame, spec, table, mode="upsert", on=["id"], sequence_by="at")
+
+
+@pytest.mark.parametrize("name", ["_lancens_deleted", "_lancens_position", "_lancens_0"])
+def test_columns_named_like_those_of_a_comparison_are_written_and_not_compared(
+    spark: SparkSession, spec: NamespaceSpec, table: str, name: str
+) -> None:
+    def frame(*values: tuple[int, int]) -> DataFrame:
+        return spark.createDataFrame(list(values), f"id long, {name} int")
+
+    write_table(frame((1, 5), (2, 6)), spec, table)
+    write_table(frame((2, 7)), spec, table, mode="upsert", on=["id"])
+    for how in ({"sequence_by": name}, {"delete_when": "id = 1"}, {"update_columns": [name]}):
+        with pytest.raises(InvalidInputError, match=f"column '{name}': .* rename the column"):
+            write_table(frame((1, 9)), spec, table, mode="upsert", on=["id"], **how)
+
+    stored = spec.connect().describe_table(DescribeTableRequest(id=[table])).location
+    found = lance.dataset(str(stored)).to_table().to_pylist()
+    assert sorted((row["id"], row[name]) for row in found) == [(1, 5), (2, 7)]
+
+
 @pytest.mark.thorough
 def test_files_are_refused_with_what_to_do(spark: SparkSession, spec: NamespaceSpec, table: str) -> None:
     request = {"mode": "upsert", "on": ["id"], "sequence_by": "at"}
