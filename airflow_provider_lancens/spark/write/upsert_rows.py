@@ -232,8 +232,8 @@ def _check_order(column: StructField, context: UpsertContext) -> None:
     if _has_no_order(column.dataType):
         raise spec_errors.InvalidInputError(
             f"table {context.table}: sequence_by: column {column.name!r} is "
-            f"{column.dataType.simpleString()}, whose values have no order; expected a column that says which "
-            "row is later, such as a time"
+            f"{column.dataType.simpleString()}, whose values have no order; expected a column that says "
+            "which row is later, such as a time"
         )
 
 
