@@ -469,7 +469,10 @@ class LanceTableVersionSensor(CheckedTemplateArgs, BaseSensorOperator):
     ) -> dict[str, Any]:
         results: dict[str, Any] = {}
         for awaited in wanted:
-            if statuses[awaited.table].version:
+            if awaited.table in self._unanswered and awaited.location is not None:
+                # The next run goes on there; without it, all rows of the table would be changes for it.
+                results[str(awaited.table)] = awaited.last_result()
+            elif statuses[awaited.table].version:
                 result = results[str(awaited.table)] = awaited.result(statuses[awaited.table])
                 if self.pin:
                     result["tag"] = _tag(context)

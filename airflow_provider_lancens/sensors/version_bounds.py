@@ -59,6 +59,10 @@ class AwaitedVersion:
             "location": status.location,
         }
 
+    def last_result(self) -> dict[str, Any]:
+        """Return the result for a table that couldn't be polled: what an earlier run has seen of it."""
+        return self.result(TableStatus(self.table, self.location, self.previous or 0))
+
     def data_since(self, status: TableStatus) -> int:
         """Return the last version whose data is known; 0 if the table was recreated, and all of it is new."""
         known = self.condition.last_known or 0

@@ -93,6 +93,29 @@ def test_a_wait_does_not_depend_on_a_table_of_the_same_name_that_a_task_upstream
     assert (found["previous_version"], found["version"]) == (6, 7)
 
 
+def test_a_table_that_does_not_answer_when_another_one_ends_the_wait_keeps_its_version() -> None:
+    orders, items = (TableId.parse(f"sales${name}") for name in ("orders", "items"))
+    given = {"wait_for": "any", "deferrable": False, "data_only": False}
+    waiting = LanceTableVersionSensor(task_id="wait", table=["sales$orders", "sales$items"], **given)
+    earlier = {
+        str(table): {"table": str(table), "version": 4, "previous_version": 3, "location": "/lake"}
+        for table in (orders, items)
+    }
+    instance = SimpleNamespace(xcom_pull=lambda **_: earlier)
+
+    def poll(table: TableId) -> TableStatus:
+        if table == orders:
+            raise LanceRetryableError("the storage doesn't answer")
+        return TableStatus(items, "/lake", 5)
+
+    polled_by(waiting, poll)
+
+    found = waiting.execute({"ti": instance})
+
+    assert found[str(items)] == {**earlier[str(items)], "version": 5, "previous_version": 4}
+    assert found[str(orders)] == {**earlier[str(orders)], "version": 4, "previous_version": 4}
+
+
 def test_a_table_that_does_not_exist_is_called_that_once(capsys: pytest.CaptureFixture[str]) -> None:
     waiting = sensor(min_version=5, deferrable=False, timeout=0.2, poke_interval=0.05)
     status = TableStatus(TableId.parse("sales$orders"))
