@@ -763,7 +763,14 @@ class Table:
         if self._at is None:
             version = self._range_of_task(target, bookmark, previous, version)
         position = None if found is None or found.is_expired else found.version
-        return Changes(Table(self.lake, self._table, version), previous, bookmark, position, if_unavailable)
+        return Changes(
+            Table(self.lake, self._table, version),
+            previous,
+            bookmark,
+            position,
+            if_unavailable,
+            location=target.dataset.location,
+        )
 
     def _range_of_task(self, target: ResolvedTable, bookmark: str, after: int, version: int) -> int:
         """Return up to which version the running task reads: in its later tries as in the first."""
@@ -1562,6 +1569,8 @@ class Changes:
         bookmark: str | None,
         position: int | None,
         if_unavailable: IfUnavailable,
+        *,
+        location: str | None = None,
     ) -> None:
         self.table = table
         """The table, opened at the last version of the range."""
@@ -1570,6 +1579,8 @@ class Changes:
         self._position = position
         """The bookmark's version when the range was fixed; None if it was new or expired."""
         self._if_unavailable = if_unavailable
+        self._location = location
+        """Where the table's data was when the range was fixed; None without a bookmark."""
 
     def __repr__(self) -> str:
         return f"Changes({self.table.name!r}, after version {self._previous}, up to {self.version})"
@@ -1664,6 +1675,14 @@ class Changes:
         moving = f"moving bookmark {self._bookmark!r} of table {table.name!r}"
         execution_id, version = execution.execution_id, self.version
         with table.lake.attempt(moving), table._resolved() as target:
+            if target.dataset.location != self._location:
+                # Not retryable: a later try would find what this one has written, and pass over new rows.
+                raise spec_errors.InvalidTableStateError(
+                    f"table {table.name} was dropped and declared again, or registered at another location, "
+                    f"while its changes up to version {self.version} were read; bookmark {self._bookmark!r} "
+                    "was not moved. Clear the task, or run it again under another key: it then reads the "
+                    "table that has the name now"
+                )
             files = target.dataset.manifests
             if execution_id:
                 version = common_end(files, self._bookmark, execution_id, self._previous, version)
