@@ -45,5 +45,5 @@ def test_a_bookmark_of_the_new_table_stays(lake: Lake) -> None:
 
 def refused() -> AbstractContextManager[object]:
     return pytest.raises(
-        InvalidTableStateError, match="dropped and declared again.*bookmark 'c' was not moved"
+        InvalidTableStateError, match=r"dropped and declared again.*bookmark 'c' was not moved"
     )
