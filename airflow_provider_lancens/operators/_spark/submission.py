@@ -123,12 +123,13 @@ def _committed(job: Job, hook: LanceHook, started: float) -> tuple[WriteResult |
     with resolved_table(hook.get_conn(), job.table) as target:
         for request in requests:
             with ignoring_unusable_key(requests):
-                lookup = look_up(target, request.identity, opened=opened)
+                stage = request.change.stage
+                lookup = look_up(target, request.identity, may_be_staged=stage, opened=opened)
                 version, opened = lookup.version, lookup.latest
                 if lookup.earlier is not None:
                     key = lookup.identity.key
                     return lookup.earlier.result(target.id, started, "done", key=key), version
-                if request.change.stage and (staged := staged_before(lookup)) is not None:
+                if stage and (staged := staged_before(lookup)) is not None:
                     return replace(staged, outcome="staged"), version
     return None, version
 

@@ -56,9 +56,14 @@ class KeyedWrite:
         """Return whether a commit under the key is the same write."""
         if self.is_own(found):
             return True  # even if the fingerprint differs, as it does if it contains a clock
-        if self.policy in REPEATING:
+        if self.policy in REPEATING or self.lacks_fingerprint:
             return False
         return not found.fingerprint or not self.fingerprint or found.fingerprint == self.fingerprint
+
+    @property
+    def lacks_fingerprint(self) -> bool:
+        """Whether its data can't be compared with that of another execution, although its policy does so."""
+        return self.policy == "redo_if_changed" and not self.fingerprint and not is_unique(self.key)
 
     def is_own(self, found: KeyedCommit) -> bool:
         """Return whether a try of the same execution made a commit under the key."""
@@ -99,6 +104,19 @@ class KeyLookup:
         result = commit.result(self.target.id, self.started, outcome, key=self.identity.key)
         return result if outcome == "found" else replace(result, newest_version=self.version)
 
+    def check_fingerprint(self) -> None:
+        """Check that the write has a fingerprint, if its policy needs one.
+
+        Raises:
+            InvalidInputError: (13) it has none.
+        """
+        if self.write.lacks_fingerprint:
+            raise spec_errors.InvalidInputError(
+                f"table {self.target.id}: fingerprint: on_existing_key='redo_if_changed' compares it with "
+                "that of the earlier write, and none was given, or the files of the source are gone; nothing "
+                "was written. Set it to what identifies the data, or use on_existing_key='redo'"
+            )
+
     def check_same_data(self, commit: KeyedCommit) -> None:
         """Check that a commit under the key has the fingerprint of the write, if both have one.
 
@@ -119,6 +137,7 @@ def look_up(
     identity: WriteIdentity,
     *,
     replaces_rows: bool = True,
+    may_be_staged: bool = False,
     opened: LanceDataset | None = None,
 ) -> KeyLookup:
     """Look up the commits of a table under the key of a write that begins now.
@@ -128,6 +147,8 @@ def look_up(
         identity: what identifies the write.
         replaces_rows: whether the write, if it is made again, removes the rows of its earlier commits, which
             are then looked up too.
+        may_be_staged: whether an earlier try may have staged the write instead: the caller checks the
+            fingerprint, see `KeyLookup.check_fingerprint`, once it has found that none did.
         opened: the dataset at its newest version, as another lookup has just opened it; None opens it.
 
     Raises:
@@ -147,15 +168,10 @@ def look_up(
     lookup = KeyLookup(target, identity, write, latest, 0 if latest is None else latest.version, started)
     search = _search(lookup, listed)
     found = None if search is None else _find(lookup, search)
-    is_unknown = policy == "redo_if_changed" and identity.key is not None and not identity.fingerprint
-    if found is not None and (write.is_own(found) if is_unknown else write.is_done_by(found)):
+    if found is not None and write.is_done_by(found):
         return replace(lookup, earlier=found)
-    if is_unknown:
-        raise spec_errors.InvalidInputError(
-            f"table {target.id}: fingerprint: on_existing_key='redo_if_changed' compares it with that of the "
-            "earlier write, and none was given, or the files of the source are gone; nothing was written. "
-            "Set it to what identifies the data, or use on_existing_key='redo'"
-        )
+    if not may_be_staged:
+        lookup.check_fingerprint()
     if found is not None and policy == "skip":
         raise _different_data(lookup, found)
     if found is None and policy != "write_again":

@@ -42,7 +42,14 @@ class WriteContext:
         if request.change.stage and identity.key is None:
             # Another call, which looks the key up, publishes what is staged.
             identity = replace(identity, key=f"staged/{uuid.uuid4()}")
-        return cls(request, look_up(target, identity, replaces_rows=not request.on, opened=opened))
+        lookup = look_up(
+            target,
+            identity,
+            replaces_rows=not request.on,
+            may_be_staged=request.change.stage,
+            opened=opened,
+        )
+        return cls(request, lookup)
 
     @property
     def target(self) -> ResolvedTable:

@@ -342,12 +342,17 @@ def write_rows(rows: Rows, context: WriteContext) -> WriteResult:
 
 
 def find_earlier_commit(context: WriteContext) -> WriteResult | None:
-    """Return the result of an earlier run that has made or staged the write; None if it is to be made."""
+    """Return the result of an earlier run that has made or staged the write; None if it is to be made.
+
+    Raises:
+        InvalidInputError: (13) it is to be made, and lacks the fingerprint that its policy needs.
+    """
     if context.earlier is not None:
         return skipped_write(context, context.earlier)
     if context.change.stage and (staged := staged_before(context.lookup)) is not None:
         notify(context.target.namespace, Ended(staged))
         return staged
+    context.lookup.check_fingerprint()
     return None
 
 

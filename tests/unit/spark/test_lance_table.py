@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import re
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -573,6 +574,22 @@ def test_a_staged_version_is_given_by_its_result(lake: LanceCatalog, orders: Tab
     with pytest.raises(TableVersionNotFoundError, match="has no staged version"):
         orders.discard(f"staged-{2**63 + 5}")
     assert not orders.discard(f"staged-{2**63 + 5}", if_missing="skip")
+
+
+def test_a_retry_finds_what_it_has_staged_though_the_files_with_the_fingerprint_are_gone(
+    orders: Table,
+) -> None:
+    rows = pa.table({"id": [4], "day": ["2026-11-04"]})
+    first = WriteIdentity("day", "a", "redo_if_changed", execution_id="first")
+    staged = orders.append(rows, stage=True, key=first)
+
+    found = orders.append(rows, stage=True, key=replace(first, fingerprint=None))
+
+    assert (found.outcome, found.staged_version) == ("found", staged.staged_version)
+    unknown = replace(first, fingerprint=None, execution_id="second")
+    with pytest.raises(InvalidInputError, match=r"fingerprint: .*the files of the source are gone"):
+        orders.append(rows, stage=True, key=unknown)
+    assert orders.publish(staged).outcome == "done"
 
 
 def test_a_staged_write_without_rows_has_nothing_to_publish_or_discard(orders: Table) -> None:
