@@ -17,10 +17,8 @@ from airflow_provider_lancens.hooks.template_args import (
 )
 from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink
 from airflow_provider_lancens.operators._spark.idempotency import (
-    conditions,
     execution_id_of,
     existing_key_policy,
-    fingerprint_of,
     key_of_moved_task,
     write_key,
 )
@@ -241,6 +239,8 @@ class LanceWriteOperator(LanceSparkOperator):
         }
 
     def _fingerprint_of(self, source: IngestSource, target: ResolvedTable, reading: Reading) -> str | None:
+        from airflow_provider_lancens.operators._spark.fingerprints import conditions, fingerprint_of
+
         fingerprint = source.fingerprint(target, reading)
         given = conditions(self.rendered_change().conditions)
         if fingerprint is None or not given:

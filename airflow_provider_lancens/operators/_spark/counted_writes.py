@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
-from airflow_provider_lancens.operators._spark.idempotency import conditions, fingerprint_of
 
 if TYPE_CHECKING:
     from lance_namespace import LanceNamespace
@@ -54,6 +53,8 @@ class CountedWrites:
             texts: the conditions of the write by argument.
             digest: returns a digest of its rows; None if it isn't known.
         """
+        from airflow_provider_lancens.operators._spark.fingerprints import conditions, fingerprint_of
+
         plan = None if given else digest()
         self._is_compared = bool(given or plan)
         if given:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException, airflow_errors
 from airflow_provider_lancens.hooks.template_args import check_condition, parse_mapping
-from airflow_provider_lancens.operators._spark.idempotency import fingerprint_of
+from airflow_provider_lancens.operators._spark.fingerprints import fingerprint_of
 from airflow_provider_lancens.operators._spark.pinned_inputs import parse_input
 from airflow_provider_lancens.spark.file_source import FileSource
 from airflow_provider_lancens.spark.function_inputs import WHOLE, FunctionInput, FunctionInputs, Reading

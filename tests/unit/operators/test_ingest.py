@@ -8,9 +8,9 @@ import pytest
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.identifiers import TableId
+from airflow_provider_lancens.operators._spark.fingerprints import fingerprint_of
 from airflow_provider_lancens.operators._spark.idempotency import (
     default_key,
-    fingerprint_of,
     write_key,
 )
 from airflow_provider_lancens.operators._spark.ingest_sources import FunctionOfTask
