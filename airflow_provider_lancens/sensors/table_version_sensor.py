@@ -356,11 +356,12 @@ class LanceTableVersionSensor(CheckedTemplateArgs, BaseSensorOperator):
         # Until the next poke, an idle connection would occupy a thread of the metastore for nothing.
         with closing(self.hook):
             statuses, waiting = self._poll(wanted)
+            refused = [one for one in wanted if one.table not in statuses]
             wanted = [one.seen_at(statuses[one.table]) for one in wanted if one.table in statuses]
             if not waiting or (self.wait_for == _ANY and len(waiting) < len(wanted)):
                 result = self._retryable(self._result, wanted, statuses, context)
                 if result is not None:
-                    return result
+                    return {**result, **_last_results(refused)}
                 for awaited in wanted:
                     if awaited not in waiting:
                         self._note_unchecked(statuses[awaited.table])
@@ -469,9 +470,8 @@ class LanceTableVersionSensor(CheckedTemplateArgs, BaseSensorOperator):
     ) -> dict[str, Any]:
         results: dict[str, Any] = {}
         for awaited in wanted:
-            if awaited.table in self._unanswered and awaited.location is not None:
-                # The next run goes on there; without it, all rows of the table would be changes for it.
-                results[str(awaited.table)] = awaited.last_result()
+            if awaited.table in self._unanswered:
+                results.update(_last_results([awaited]))
             elif statuses[awaited.table].version:
                 result = results[str(awaited.table)] = awaited.result(statuses[awaited.table])
                 if self.pin:
@@ -528,6 +528,14 @@ class LanceTableVersionSensor(CheckedTemplateArgs, BaseSensorOperator):
             # The trigger ends the wait itself, and says what it found; unless no triggerer runs it.
             timeout=left + _TRIGGERER_GRACE,
         )
+
+
+def _last_results(unknown: Sequence[AwaitedVersion]) -> dict[str, Any]:
+    """Return the results of an earlier run for tables that couldn't be polled, as far as it has seen them.
+
+    The next run goes on there; without them, all rows of these tables would be changes for it.
+    """
+    return {str(one.table): one.last_result() for one in unknown if one.location is not None}
 
 
 def _is_timeout(error: BaseException) -> bool:

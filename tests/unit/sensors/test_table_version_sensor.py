@@ -93,7 +93,12 @@ def test_a_wait_does_not_depend_on_a_table_of_the_same_name_that_a_task_upstream
     assert (found["previous_version"], found["version"]) == (6, 7)
 
 
-def test_a_table_that_does_not_answer_when_another_one_ends_the_wait_keeps_its_version() -> None:
+@pytest.mark.parametrize(
+    "error", [LanceRetryableError("the storage doesn't answer"), AirflowFailException("access is denied")]
+)
+def test_a_table_that_cannot_be_polled_when_another_one_ends_the_wait_keeps_its_version(
+    error: Exception,
+) -> None:
     orders, items = (TableId.parse(f"sales${name}") for name in ("orders", "items"))
     given = {"wait_for": "any", "deferrable": False, "data_only": False}
     waiting = LanceTableVersionSensor(task_id="wait", table=["sales$orders", "sales$items"], **given)
@@ -105,7 +110,7 @@ def test_a_table_that_does_not_answer_when_another_one_ends_the_wait_keeps_its_v
 
     def poll(table: TableId) -> TableStatus:
         if table == orders:
-            raise LanceRetryableError("the storage doesn't answer")
+            raise error
         return TableStatus(items, "/lake", 5)
 
     polled_by(waiting, poll)
