@@ -18,11 +18,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from airflow_provider_lancens.hooks.airflow_errors import (
-    AirflowException,
-    AirflowFailException,
-    AirflowSkipException,
-)
+from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException, AirflowSkipException
 from airflow_provider_lancens.hooks.mapped_tasks import expand_input, items_of, map_index
 from airflow_provider_lancens.spark.results import RestoreResult, StreamResult
 
@@ -78,9 +74,14 @@ class _UnknownItemError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _FailedItem:
-    """An item for which a function of ``.map`` skips or fails the task, which concerns that task alone."""
+    """An item that couldn't be read, or for which a function of ``.map`` raised an error."""
 
-    error: AirflowException
+    error: Exception
+
+    @property
+    def is_final(self) -> bool:
+        """Whether its own task is skipped or fails in any case, so that the others don't depend on it."""
+        return isinstance(self.error, AirflowSkipException | AirflowFailException)
 
 
 def _refusal(reason: str, kind: type[AirflowFailException] = AirflowFailException) -> AirflowFailException:
@@ -103,8 +104,9 @@ def _items(context: Context, index: int) -> list[str]:
         found = []
     if len(found) != index + 1:
         raise _refusal("Airflow doesn't tell what it was given", UnknownMappedItemError)
-    if (failed := _failure(found[-1])) is not None:
-        raise failed.error
+    for one in reversed(found):  # its own item first
+        if (failed := _failure(one)) is not None and (one is found[-1] or not failed.is_final):
+            raise failed.error  # it may be equal to a later one, once it can be read
     return [json.dumps(_plain(one), sort_keys=True) for one in found if _failure(one) is None]
 
 
@@ -127,7 +129,7 @@ def _listed(value: Any, context: Context) -> Sequence[Any]:
 def _at(found: Sequence[Any], number: int) -> Any:
     try:
         return found[number]
-    except (AirflowSkipException, AirflowFailException) as error:  # not if the item can't be read now
+    except Exception as error:  # noqa: BLE001 - raised by the tasks that depend on it
         return _FailedItem(error)
 
 

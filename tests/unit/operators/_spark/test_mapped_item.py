@@ -59,6 +59,8 @@ class Mapped(list[Any]):
             raise AirflowSkipException(value)
         if value == "broken":
             raise AirflowFailException(value)
+        if value == "unread":
+            raise ConnectionError(value)
         return value
 
 
@@ -71,6 +73,16 @@ def test_an_item_that_a_function_skips_or_fails_concerns_its_own_task_alone(form
         item(1, given)
     with pytest.raises(AirflowFailException, match="broken"):
         item(3, given)
+
+
+@pytest.mark.parametrize("form", [lambda found: {"f": found}, lambda found: found], ids=["expand", "kwargs"])
+def test_an_item_that_cannot_be_read_fails_the_tasks_after_it_which_may_be_equal(form: Any) -> None:
+    given = form(Mapped(["a", "b", "unread", "a"]))
+
+    assert [item(index, given) for index in (0, 1)] == items(form(["a", "b"]), 2)
+    for index in (2, 3):
+        with pytest.raises(ConnectionError, match="unread"):
+            item(index, given)
 
 
 def test_the_last_list_of_a_product_varies_fastest_as_in_airflow() -> None:
