@@ -250,13 +250,14 @@ class LanceTableVersionSensor(CheckedTemplateArgs, BaseSensorOperator):
 
     @contextmanager
     def _softly_timed_out(self) -> Iterator[None]:
-        """Skip the task with ``soft_fail`` if `execution_timeout` ends it in the block.
+        """Skip the task with ``soft_fail`` if it times out in the block.
 
-        Airflow does so only if that is while a poke runs, rather than between two pokes or after a deferral.
+        If `execution_timeout` ends it, Airflow does so only while a poke runs, rather than between two pokes
+        or after a deferral; and Airflow 3.1 doesn't if no triggerer ran.
         """
         try:
             yield
-        except AirflowTaskTimeout as error:
+        except (AirflowTaskTimeout, AirflowSensorTimeout) as error:
             if self.soft_fail or self.never_fail:
                 raise AirflowSkipException(f"Skipping due to soft_fail or never_fail: {error}") from error
             raise
