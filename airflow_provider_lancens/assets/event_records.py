@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+_LOCATION = "location"
+"""Field of an event, and of a record until it is complete: the root of the table's dataset."""
+
 
 def new_versions(triggering_asset_events: Mapping[Any, Iterable[Any]]) -> dict[str, dict[str, Any]]:
     """Return one record of new versions for each table whose events started the run.
@@ -33,7 +36,10 @@ def new_versions(triggering_asset_events: Mapping[Any, Iterable[Any]]) -> dict[s
             is_of_known_run = None not in run and run in known_runs
             known_runs.add(run)
             records[table] = found if known is None else merged(known, found, is_of_known_run=is_of_known_run)
-    return records
+    return {
+        table: {name: value for name, value in record.items() if name != _LOCATION}
+        for table, record in records.items()
+    }
 
 
 def _in_order(triggering_asset_events: Mapping[Any, Iterable[Any]]) -> list[Any]:
@@ -53,6 +59,8 @@ def record_of(extra: Any) -> dict[str, Any] | None:
     if not isinstance(table, str) or not isinstance(version, int) or version == previous:
         return None
     record = {"table": table, "previous_version": previous, "version": version}
+    if isinstance(given.get(_LOCATION), str):
+        record[_LOCATION] = given[_LOCATION]
     if isinstance(given.get("partitions"), list):
         record["partitions"] = given["partitions"]
     return record
@@ -67,8 +75,12 @@ def merged(known: dict[str, Any], found: dict[str, Any], *, is_of_known_run: boo
         is_of_known_run: whether its run has caused one of the earlier events, too: its tasks may end in
             another order than they commit in, and don't create the table again.
     """
+    locations = known.get(_LOCATION), found.get(_LOCATION)
+    if None not in locations and len({*locations}) > 1:
+        return {**found, "previous_version": None}  # another table of this name, or it was moved
     older, newer = sorted((known, found), key=lambda record: record["version"])
-    if newer is known and found["previous_version"] is None and not is_of_known_run:
+    is_same_table = is_of_known_run or all(map(_is_own_place, locations))
+    if newer is known and found["previous_version"] is None and not is_same_table:
         return found  # a smaller version that follows none: the table was created again
     if older["version"] == newer["version"]:  # a repeated event may not know what it follows
         known_previous = [one["previous_version"] for one in (older, newer)]
@@ -82,6 +94,16 @@ def merged(known: dict[str, Any], found: dict[str, Any], *, is_of_known_run: boo
         "previous_version": previous,
         "version": newer["version"],
     }
+    if (location := locations[0] or locations[1]) is not None:
+        record[_LOCATION] = location
     if "partitions" in known and "partitions" in found:
         record["partitions"] = sorted({*known["partitions"], *found["partitions"]})
     return record
+
+
+def _is_own_place(location: str | None) -> bool:
+    """Return whether it is known that no other table of the name has been at a location."""
+    # Here, since DAG files import this module.
+    from airflow_provider_lancens.namespace.storage.default_layout import is_own_place
+
+    return location is not None and is_own_place(location)

@@ -373,7 +373,7 @@ def publish_version(
     with resolved_table(namespace, table) as target:
         if is_empty:  # what others wrote, then or since, isn't reported as published here
             last = KeyedCommit(target.latest_version() or version)
-            result = last.result(target.id, time.monotonic(), "unchanged")
+            result = last.result(target, time.monotonic(), "unchanged")
             return replace(result, operation="publish")
         if not is_detached(version):
             return _published(target, version)
@@ -384,7 +384,7 @@ def publish_version(
             found = _published_as(lookup, staged)
             outcome = CommitOutcome(found, "found") if found else _publish(lookup, staged, lease)
             target.dataset.manifests.remove_outdated(staged.tag)
-            result = outcome.commit.result(target.id, lookup.started, outcome.outcome, key=staged.key)
+            result = outcome.commit.result(target, lookup.started, outcome.outcome, key=staged.key)
             newest = None if outcome.made_here else lookup.version
             result = replace(result, operation="publish", newest_version=newest)
     did = "published" if outcome.made_here else "an earlier run had published"
@@ -493,7 +493,7 @@ def _published(target: ResolvedTable, version: int) -> WriteResult:
     """Return the result of the write that made a version."""
     transaction = read_transaction(open_version(target, version), version)
     found = KeyedCommit(version) if transaction is None else KeyedCommit.of(version, transaction)
-    result = found.result(target.id, time.monotonic(), "found")
+    result = found.result(target, time.monotonic(), "found")
     return replace(result, operation="publish", newest_version=target.latest_version())
 
 

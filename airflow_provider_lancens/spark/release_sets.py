@@ -336,6 +336,7 @@ def _result(written: WriteResult, members: Mapping[str, int]) -> ReleaseResult:
     """Return the result of a release by the result of the write to the release set."""
     return ReleaseResult(
         table=written.table,
+        location=written.location,
         operation="release",
         outcome=written.outcome,
         version=written.version,

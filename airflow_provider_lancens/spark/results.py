@@ -36,8 +36,10 @@ class Result:
 
     newest_version: int | None = field(default=None, compare=False)
     """The table's version when an earlier commit was found; None if none was, or it isn't known."""
+    location: str | None = field(default=None, compare=False)
+    """The root of the table's dataset, which tells two tables of one name apart; None if it isn't known."""
 
-    _hidden: ClassVar[frozenset[str]] = frozenset({"newest_version"})
+    _hidden: ClassVar[frozenset[str]] = frozenset({"newest_version", "location"})
     """Fields that aren't part of the XCom."""
 
     @property
@@ -54,7 +56,13 @@ class Result:
     @property
     def event(self) -> dict[str, Any]:
         """Further fields of the asset event's extra, besides the table and the versions."""
-        return {"operation": self.operation}
+        location = {} if self.location is None else {"location": self.location}
+        return {"operation": self.operation, **self._details, **location}
+
+    @property
+    def _details(self) -> Mapping[str, Any]:
+        """Fields of an event that only results of this kind have."""
+        return {}
 
     def as_dict(self) -> dict[str, Any]:
         """Return the result as plain JSON values."""
@@ -121,9 +129,8 @@ class RowsResult(Result):
         return self.inserted + self.updated
 
     @property
-    def event(self) -> dict[str, Any]:
-        """See `Result.event`."""
-        return {"operation": self.operation, **self.changes}
+    def _details(self) -> Mapping[str, Any]:
+        return self.changes
 
     @property
     def changes(self) -> dict[str, int]:
@@ -194,9 +201,8 @@ class RestoreResult(WriteResult):
     """The commits in between; in a dry run, the commits that the restore would undo."""
 
     @property
-    def event(self) -> dict[str, Any]:
-        """See `Result.event`."""
-        return {"operation": self.operation, "restored_version": self.restored_version}
+    def _details(self) -> Mapping[str, Any]:
+        return {"restored_version": self.restored_version}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -313,7 +319,7 @@ class OrphansResult(Result):
     paths: tuple[str, ...] = ()
     """The files, relative to the table's location; not part of the XCom."""
 
-    _hidden: ClassVar[frozenset[str]] = frozenset({"newest_version", "paths"})
+    _hidden: ClassVar[frozenset[str]] = frozenset({"newest_version", "location", "paths"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -346,9 +352,8 @@ class ReleaseResult(Result):
     """The released version by table."""
 
     @property
-    def event(self) -> dict[str, Any]:
-        """See `Result.event`."""
-        return {"operation": self.operation, "tables": dict(self.tables)}
+    def _details(self) -> Mapping[str, Any]:
+        return {"tables": dict(self.tables)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -78,6 +78,7 @@ def change_columns(
             target.update_catalog_columns(changed.schema)
         result = SchemaResult(
             table=str(target.id),
+            location=target.dataset.location,
             operation=change.OPERATION,
             outcome="done" if committed else "unchanged",
             version=changed.version,

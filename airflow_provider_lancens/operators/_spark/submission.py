@@ -98,14 +98,11 @@ def result_of(job: Job, hook: LanceHook, started: float) -> WriteResult:
     Raises:
         LanceRetryableError: the table has no version.
     """
-    from airflow_provider_lancens.spark.keys import KeyedCommit
-
-    committed, version = _committed(job, hook, started)
-    if committed is not None:
-        return committed
-    if not version:
+    committed, unchanged = _committed(job, hook, started)
+    result = committed or unchanged
+    if result is None:
         raise LanceRetryableError(f"table {job.table}: the job succeeded, but the table has no version")
-    return KeyedCommit(version).result(job.table, started, "unchanged")
+    return result
 
 
 def committed_by(job: Job, hook: LanceHook, started: float) -> WriteResult | None:
@@ -113,8 +110,9 @@ def committed_by(job: Job, hook: LanceHook, started: float) -> WriteResult | Non
     return _committed(job, hook, started)[0]
 
 
-def _committed(job: Job, hook: LanceHook, started: float) -> tuple[WriteResult | None, int]:
-    from airflow_provider_lancens.spark.keys import look_up
+def _committed(job: Job, hook: LanceHook, started: float) -> tuple[WriteResult | None, WriteResult | None]:
+    """Return the result of the commit, and the result if there is none; either is None if it isn't there."""
+    from airflow_provider_lancens.spark.keys import KeyedCommit, look_up
     from airflow_provider_lancens.spark.table.resolved_table import resolved_table
     from airflow_provider_lancens.spark.write.write_rows import staged_before
 
@@ -128,10 +126,10 @@ def _committed(job: Job, hook: LanceHook, started: float) -> tuple[WriteResult |
                 version, opened = lookup.version, lookup.latest
                 if lookup.earlier is not None:
                     key = lookup.identity.key
-                    return lookup.earlier.result(target.id, started, "done", key=key), version
+                    return lookup.earlier.result(target, started, "done", key=key), None
                 if stage and (staged := staged_before(lookup)) is not None:
-                    return replace(staged, outcome="staged"), version
-    return None, version
+                    return replace(staged, outcome="staged"), None
+        return None, KeyedCommit(version).result(target, started, "unchanged") if version else None
 
 
 @contextmanager

@@ -65,7 +65,7 @@ def delete_rows(
             result = lookup.found_result(lookup.earlier)
         else:
             outcome = _delete(lookup, where)
-            result = outcome.commit.result(target.id, lookup.started, outcome.outcome, key=key)
+            result = outcome.commit.result(target, lookup.started, outcome.outcome, key=key)
     if result.outcome == "skipped":
         _log.warning(
             "table %s: nothing was deleted, since idempotency key %r was committed before: version %d "
@@ -95,7 +95,7 @@ def planned_deletion(
     rows = sum(counts)
     _log.info("table %s: %d rows of version %d would be deleted", target.id, rows, version)
     counted = Counts(files=sum(1 for count in counts if count), deleted=rows)
-    return KeyedCommit(version, counts=counted, kind=DELETION).result(target.id, started, "planned", key=key)
+    return KeyedCommit(version, counts=counted, kind=DELETION).result(target, started, "planned", key=key)
 
 
 def _delete(lookup: KeyLookup, where: str) -> CommitOutcome:

@@ -497,6 +497,7 @@ class _Preparation:
         previous = self.base if commits else version
         return ComputeResult(
             table=str(self.target.id),
+            location=self.target.dataset.location,
             operation="compute_column",
             outcome="done" if commits else "unchanged",
             column=self.function.column,

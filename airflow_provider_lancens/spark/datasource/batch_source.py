@@ -101,7 +101,7 @@ class LanceWriter(DataSourceArrowWriter):
         with resolved_table(self.namespace, self.table) as target, lease.kept_alive():
             check_location(target, plan)
             outcome = plan.commit(target, rows, lease)
-        _log.info("%s", outcome.commit.result(target.id, self.started, outcome.outcome))
+        _log.info("%s", outcome.commit.result(target, self.started, outcome.outcome))
         lease.end()
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:  # noqa: ARG002 files stay for a clean-up

@@ -247,7 +247,7 @@ class LanceStreamWriter(DataSourceStreamArrowWriter):
                 return
             keyed = replace(plan, write=context.write, looked_up_to=context.lookup.version)
             outcome = keyed.commit(target, rows, lease)
-            _log.info("%s", outcome.commit.result(target.id, started, outcome.outcome))
+            _log.info("%s", outcome.commit.result(target, started, outcome.outcome))
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002
         """End a failed epoch; its files stay for a clean-up."""

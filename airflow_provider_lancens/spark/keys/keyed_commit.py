@@ -15,7 +15,7 @@ from airflow_provider_lancens.spark.results import Outcome, WriteResult, changes
 if TYPE_CHECKING:
     from lance import Transaction
 
-    from airflow_provider_lancens.identifiers import TableId
+    from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 
 
 IDEMPOTENCY_KEY = "lancens.idempotency_key"
@@ -145,18 +145,19 @@ class KeyedCommit:
         return _OPERATIONS.get(self.kind.partition("/")[0], "write")
 
     def result(
-        self, table: TableId | str, started: float, outcome: Outcome, *, key: str | None = None
+        self, target: ResolvedTable, started: float, outcome: Outcome, *, key: str | None = None
     ) -> WriteResult:
         """Return the result of the call that made or found it.
 
         Args:
-            table: the table's identifier.
+            target: the table.
             started: when the call began, by the monotonic clock.
             outcome: what that call did.
             key: the idempotency key that was given.
         """
         return WriteResult(
-            table=str(table),
+            table=str(target.id),
+            location=target.dataset.location,
             operation=self.operation,
             outcome=outcome,
             version=self.version,

@@ -101,7 +101,7 @@ class KeyLookup:
     def found_result(self, commit: KeyedCommit) -> WriteResult:
         """Return the result of a write that isn't made, since a commit was found under its key."""
         outcome = self.found_outcome(commit)
-        result = commit.result(self.target.id, self.started, outcome, key=self.identity.key)
+        result = commit.result(self.target, self.started, outcome, key=self.identity.key)
         return result if outcome == "found" else replace(result, newest_version=self.version)
 
     def check_fingerprint(self) -> None:

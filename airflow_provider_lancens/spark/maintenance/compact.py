@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from lance.optimize import CompactionMetrics, CompactionPlan, CompactionTask, RewriteResult
     from lance_namespace import LanceNamespace
 
+    from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
+
 _COMPACT, _NOTHING = "compact", "nothing to compact"
 _CHANGED = ("fragments_removed", "fragments_added", "files_removed", "files_added")
 """Counts that Lance and a result call by the same names."""
@@ -69,7 +71,7 @@ def compact_table(
             plan = plan_compaction(opened.dataset, options)
             metrics = _compact(spark, opened, plan) if plan.tasks else None
             result = _result(
-                str(opened.target.id),
+                opened.target,
                 opened.version,
                 "done" if metrics else "unchanged",
                 reason if metrics else _NOTHING,
@@ -95,7 +97,7 @@ def planned_compaction(
         if thresholds is not None and thresholds.limit_compaction:
             decision = state.decide_compaction(options, thresholds)
             if not decision.is_due:
-                return _result(state.table, state.version, "planned", decision.reason)
+                return _result(state.target, state.version, "planned", decision.reason)
         plan = plan_compaction(state.dataset, options)
         tasks: Sequence[CompactionTask] = plan.tasks
     fragments = sum(len(task.fragments) for task in tasks)
@@ -103,7 +105,7 @@ def planned_compaction(
     reason = found if tasks else _NOTHING
     _log.info("table %s: %s", state.table, reason)
     return _result(
-        state.table,
+        state.target,
         state.version,
         "planned",
         reason,
@@ -115,7 +117,7 @@ def planned_compaction(
 
 def not_compacted(state: TableState, reason: str) -> CompactionResult:
     """Return the result where a compaction isn't due."""
-    return _result(state.table, state.version, "unchanged", reason)
+    return _result(state.target, state.version, "unchanged", reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +149,7 @@ def _commit(opened: MaintainedTable, rewritten: list[RewriteResult]) -> Compacti
 
 
 def _result(
-    table: str,
+    target: ResolvedTable,
     base: int,
     outcome: Outcome,
     reason: str,
@@ -159,7 +161,8 @@ def _result(
 ) -> CompactionResult:
     """Return the result of a compaction of version `base`, which made `version`, by default none."""
     return CompactionResult(
-        table=table,
+        table=str(target.id),
+        location=target.dataset.location,
         operation=_COMPACT,
         outcome=outcome,
         version=base if version is None else version,

@@ -710,6 +710,7 @@ def _result(
     index = described_index(opened.dataset, spec.name)
     return IndexResult(
         table=str(opened.target.id),
+        location=opened.target.dataset.location,
         operation=_CREATE_INDEX,
         outcome="done" if created else "unchanged",
         index=index.name,

@@ -109,6 +109,7 @@ def planned_maintenance(
             steps["orphans"] = remove_orphans(namespace, table, older_than=age, dry_run=True)
     return MaintenanceResult(
         table=state.table,
+        location=state.target.dataset.location,
         operation="maintain",
         outcome="planned",
         version=state.version,
@@ -152,6 +153,7 @@ class _Maintenance:
             steps["orphans"] = orphans
         return MaintenanceResult(
             table=state.table,
+            location=state.target.dataset.location,
             operation="maintain",
             outcome="done" if any(step.is_done for step in steps.values()) else "unchanged",
             version=max(step.version or 0 for step in steps.values()),

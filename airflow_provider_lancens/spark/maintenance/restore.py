@@ -193,7 +193,7 @@ def planned_restore(
     _log.info(
         "table %s: version %d would be restored, and %d commits undone", target.id, restored, len(undone)
     )
-    return _result(target.id, started, key, "planned", latest.version, restored, undone)
+    return _result(target, started, key, "planned", latest.version, restored, undone)
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +230,7 @@ def _restored(lookup: KeyLookup, wanted: WantedVersion) -> RestoreResult:
         restored = target.open(made.commit.version)
         target.update_catalog_columns(restored.schema)
     key = lookup.identity.key
-    return _result(target.id, lookup.started, key, made.outcome, made.commit.version, version, undone)
+    return _result(target, lookup.started, key, made.outcome, made.commit.version, version, undone)
 
 
 def _check_repetition(lookup: KeyLookup, latest: LanceDataset) -> None:
@@ -280,12 +280,12 @@ def _earlier_result(lookup: KeyLookup, earlier: KeyedCommit) -> RestoreResult:
     transaction = None if lookup.latest is None else read_transaction(lookup.latest, earlier.version)
     version = None if transaction is None else restored_version(transaction)
     outcome, key = lookup.found_outcome(earlier), lookup.identity.key
-    found = _result(lookup.target.id, lookup.started, key, outcome, earlier.version, version)
+    found = _result(lookup.target, lookup.started, key, outcome, earlier.version, version)
     return replace(found, newest_version=lookup.version)
 
 
 def _result(
-    table: TableId,
+    target: ResolvedTable,
     started: float,
     key: str | None,
     outcome: Outcome,
@@ -294,7 +294,8 @@ def _result(
     undone: tuple[UndoneCommit, ...] = (),
 ) -> RestoreResult:
     return RestoreResult(
-        table=str(table),
+        table=str(target.id),
+        location=target.dataset.location,
         operation="restore",
         outcome=outcome,
         version=version,

@@ -100,9 +100,10 @@ def _result(
     # An epoch that was found was committed by the try before when it stopped.
     written = [one for one in results if one.outcome != "unchanged"]
     with resolved_table(namespace, table) as target:
-        name, newest = str(target.id), target.latest_version()
+        name, location, newest = str(target.id), target.dataset.location, target.latest_version()
     return StreamResult(
         table=name,
+        location=location,
         operation=operation,
         outcome=_outcome(written),
         version=written[-1].version if written else newest,

@@ -373,7 +373,7 @@ def _write(rows: Rows, context: WriteContext) -> WriteResult:
                 written = rows.write(replace(plan.task, progress=progress, opened=opened))
             outcome = plan.commit(target, written, lease, attempts)
     commit, key = outcome.commit, context.request.identity.key
-    result = commit.result(target.id, context.lookup.started, outcome.outcome, key=key)
+    result = commit.result(target, context.lookup.started, outcome.outcome, key=key)
     if context.change.stage and outcome.outcome != "found":
         made = commit.version if outcome.made_here else None  # without rows, nothing is staged
         if key is not None:

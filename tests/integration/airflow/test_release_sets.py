@@ -57,9 +57,11 @@ def test_a_release_is_made_once_and_a_cleared_task_says_that_it_is_skipped(
 
     expected = {"version": 1, "previous_version": None, "tables": {str(table): 1}}
     assert {name: first[name] for name in expected} == expected
+    assert event.pop("location").endswith(f"/{first['table'].partition('$')[2]}.lance")
     assert event == {"table": first["table"], "operation": "release", **expected}
     assert first["outcome"] == "done"
     assert again == {**first, "outcome": "skipped", "seconds": again["seconds"]}
+    assert same.pop("location")
     assert same == event
 
 

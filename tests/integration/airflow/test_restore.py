@@ -64,7 +64,8 @@ def test_a_version_is_restored_and_the_event_says_which(restore: Restore, flight
     assert answer["outcome"] == "done"
     assert answer.items() >= {**expected, **counts}.items()
     assert answer["undone"] == undone
-    assert extra == {**expected, "operation": "restore"}
+    location = flights.namespace.describe_table(DescribeTableRequest(id=flights.id)).location
+    assert extra == {**expected, "operation": "restore", "location": location}
     assert rows(flights) == 1
     assert flights.namespace.describe_table(DescribeTableRequest(id=flights.id)).version == 4
 

@@ -15,6 +15,10 @@ ORDERS, ITEMS = (
 )
 
 
+FIRST, SECOND = (f"/lake/shop.db-lance/orders-{number * 12}/orders.lance" for number in "12")
+"""The locations of two declarations of the table."""
+
+
 def advance(previous: int | None, version: int, *, watched: bool = False, **more: Any) -> Any:
     record = {"table": "shop$orders", "previous_version": previous, "version": version, **more}
     return SimpleNamespace(extra={"payload": record} if watched else record)
@@ -68,6 +72,38 @@ def test_the_first_write_of_a_table_may_end_after_the_other_writes_of_its_run(
     found = of_orders(*events)
 
     assert (found["previous_version"], found["version"]) == expected
+
+
+@pytest.mark.parametrize(
+    ("location", "expected"),
+    [(FIRST, (None, 3)), ("/data/orders.lance", (None, 1))],  # which a later declaration may be given again
+)
+def test_the_first_write_of_a_table_may_end_after_the_writes_of_other_runs(
+    location: str, expected: tuple[None, int]
+) -> None:
+    events = [advance(*versions, location=location) for versions in ((1, 2), (2, 3), (None, 1))]
+    for event, run_id in zip(events, ("monday", "sunday", "tuesday"), strict=True):
+        event.source_dag_id, event.source_run_id = "load", run_id
+
+    found = of_orders(*events)
+
+    assert (found["previous_version"], found["version"]) == expected
+    assert "location" not in found
+
+
+def test_a_table_at_another_location_is_read_from_its_first_row() -> None:
+    of_former_table = advance(7, 8, location=FIRST)
+    of_declared_columns = advance(1, 2, location=SECOND)  # they were version 1, which has no event
+    for more, version in (((), 2), ((advance(2, 12, location=SECOND),), 12)):
+        found = of_orders(of_former_table, of_declared_columns, *more)
+        assert (found["previous_version"], found["version"]) == (None, version)
+
+
+def test_an_event_that_does_not_say_where_the_table_was_continues_the_others() -> None:
+    found = of_orders(advance(1, 2, location=FIRST), advance(2, 3), advance(3, 4, location=FIRST))
+    assert (found["previous_version"], found["version"]) == (1, 4)
+    found = of_orders(advance(1, 2, location=FIRST), advance(2, 3), advance(1, 2, location=SECOND))
+    assert (found["previous_version"], found["version"]) == (None, 2)
 
 
 def test_events_are_merged_once_each_in_the_order_of_their_times() -> None:

@@ -62,7 +62,12 @@ def test_a_task_does_what_is_due_in_one_session_and_nothing_when_run_again(
     assert did["steps"]["expire"]["reason"] == "no version can be removed"
     assert [did["steps"][f"index.{name}"]["rows"] for name in ("id_idx", "word_idx")] == [100, 100]
     versions = {"previous_version": 1, "version": did["version"]}
-    assert event == {"table": hive.id, "operation": "maintain", **versions}
+    assert event == {
+        "table": hive.id,
+        "location": hive.described.location,
+        "operation": "maintain",
+        **versions,
+    }
     assert done_steps(again) == []
     indexed = [again["steps"][f"index.{name}"]["reason"] for name in ("id_idx", "word_idx")]
     assert [reason[:25] for reason in indexed] == ["0.0% of 100 rows are not "] * 2

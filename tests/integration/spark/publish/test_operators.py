@@ -60,7 +60,8 @@ def test_an_event_is_made_when_a_version_is_published(
     again, _ = run(LancePublishOperator, staged=staged)
 
     rows_of_event = {"operation": "publish", "inserted": 2, "updated": 0, "deleted": 0}
-    assert event == {"table": hive.id, "version": 2, "previous_version": 1, **rows_of_event}
+    versions = {"version": 2, "previous_version": 1}
+    assert event == {"table": hive.id, "location": hive.described.location, **versions, **rows_of_event}
     assert (published["version"], published["outcome"], published["staged_version"]) == (2, "done", None)
     assert (again["version"], again["outcome"] == "done") == (2, False)
     assert hive.ids() == [0, 1, 2, 3, 4]

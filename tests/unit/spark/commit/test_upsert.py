@@ -420,10 +420,12 @@ def test_inserted_updated_and_deleted_rows_are_counted(before: ResolvedTable) ->
     assert content(before) == [(1, "A"), (2, "B"), (3, "c"), (9, "z")]
 
 
-def test_the_result_of_an_upsert_tells_what_it_did_to_rows() -> None:
+def test_the_result_of_an_upsert_tells_what_it_did_to_rows(before: ResolvedTable) -> None:
     counts = Counts(rows=5, files=1, bytes=10, updated=2, deleted=1)
-    result = KeyedCommit(2, counts=counts, kind="upsert").result("db$t", 0, "done", key="january")
+    result = KeyedCommit(2, counts=counts, kind="upsert").result(before, 0, "done", key="january")
 
     assert (result.operation, result.outcome, result.key) == ("upsert", "done", "january")
     assert result.changes == {"inserted": 3, "updated": 2, "deleted": 1}
+    assert result.event == {"operation": "upsert", **result.changes, "location": before.dataset.location}
+    assert "location" not in result.as_dict()
     assert "5 rows, 1 file, 10 bytes, 2 updated, 1 deleted" in str(result)
