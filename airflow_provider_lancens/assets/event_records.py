@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+_SCHEME = "lance"
 _LOCATION = "location"
 """Field of an event, and of a record until it is complete: the root of the table's dataset."""
 
@@ -24,13 +25,19 @@ def new_versions(triggering_asset_events: Mapping[Any, Iterable[Any]]) -> dict[s
         By the table's identifier: ``{"table": str, "previous_version": int | None, "version": int}``, and
         ``"partitions": list[str]`` if each of the events has some. ``previous_version`` is None if the
         table is new, was recreated, or the events don't say it. Empty if a person started the run.
+
+    Raises:
+        AirflowFailException: the events are of tables of one identifier with different asset authorities.
     """
     records: dict[str, dict[str, Any]] = {}
     runs: dict[str, set[tuple[Any, Any]]] = {}
+    authorities: dict[str, str] = {}
     for event in _in_order(triggering_asset_events):
         found = record_of(getattr(event, "extra", None))
         if found is not None:
             table, known = found["table"], records.get(found["table"])
+            if (authority := _authority(event)) is not None:
+                _check_same_authority(table, authorities.setdefault(table, authority), authority)
             run = getattr(event, "source_dag_id", None), getattr(event, "source_run_id", None)
             known_runs = runs.setdefault(table, set())
             is_of_known_run = None not in run and run in known_runs
@@ -48,6 +55,24 @@ def _in_order(triggering_asset_events: Mapping[Any, Iterable[Any]]) -> list[Any]
     if any(getattr(event, "timestamp", None) is None for event in events):
         return events
     return sorted(events, key=lambda event: event.timestamp)  # Airflow's database returns them in any order
+
+
+def _authority(event: Any) -> str | None:
+    """Return the asset authority of the table that an event is of; None if it is of another asset."""
+    uri = getattr(getattr(event, "asset", None), "uri", None)
+    scheme, _, rest = str(uri).partition("://")
+    return rest.partition("/")[0] if scheme == _SCHEME else None
+
+
+def _check_same_authority(table: str, *authorities: str) -> None:
+    if len({*authorities}) > 1:
+        from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
+
+        first, second = (f"lance://{one}/{table.replace('$', '/')}" for one in authorities)
+        raise AirflowFailException(
+            f"triggering_asset_events: has events of {first} and {second}, which are two tables named "
+            f"{table!r}; call new_versions once for each: new_versions({{asset: events[asset]}})"
+        )
 
 
 def record_of(extra: Any) -> dict[str, Any] | None:

@@ -9,6 +9,7 @@ from airflow.sdk.definitions.asset import AssetUniqueKey
 
 from airflow_provider_lancens.assets.event_records import new_versions
 from airflow_provider_lancens.assets.table import lance_table
+from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 
 ORDERS, ITEMS = (
     AssetUniqueKey.from_asset(lance_table(table, "lake")) for table in ("shop$orders", "shop$items")
@@ -52,6 +53,20 @@ def test_each_table_has_its_own_record_by_its_identifier() -> None:
         "shop$orders": 2,
         "shop$items": 1,
     }
+
+
+def test_tables_of_one_name_with_two_authorities_are_refused_rather_than_merged() -> None:
+    asset_of = {name: lance_table("shop$orders", name) for name in ("eu", "us")}
+    of_eu, of_us = advance(3, 4), advance(10, 11)
+    of_eu.asset, of_us.asset = asset_of.values()
+    events = {AssetUniqueKey.from_asset(asset_of["eu"]): [of_eu], asset_of["us"].name: [of_us]}
+
+    with pytest.raises(AirflowFailException, match="lance://eu/shop/orders and lance://us/shop/orders"):
+        new_versions(events)
+
+    for name, version in (("eu", 4), ("us", 11)):
+        one_asset = {key: found for key, found in events.items() if found[0].asset is asset_of[name]}
+        assert new_versions(one_asset)["shop$orders"]["version"] == version
 
 
 def test_a_table_that_was_created_again_starts_over() -> None:
