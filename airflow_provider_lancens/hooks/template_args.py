@@ -271,6 +271,8 @@ class CheckedTemplateArgs(BaseOperator):
     """The templated arguments that have a documented meaning if they come out empty."""
     checked_by_key: ClassVar[Collection[str]] = ()
     """The templated arguments of which each value of a mapping is checked."""
+    argument_names: ClassVar[Mapping[str, str]] = {}
+    """The names of arguments that are templated as other fields."""
     checked_if_mapped: ClassVar[Collection[str]] = ()
     """The other arguments whose default an item of a mapped task gets only if it leaves them out."""
 
@@ -305,14 +307,17 @@ class CheckedTemplateArgs(BaseOperator):
         """
         super().pre_execute(context)
         for name, keys in (self._given or {}).items():
-            value = getattr(self, name)
-            values = [value[key] for key in keys] if isinstance(value, Mapping) else [value]
-            if name not in self.may_be_empty and any(map(_is_empty, values)):
-                raise AirflowFailException(
-                    f"{name}: it is given by a template or by another task, but came out empty; the task "
-                    "that it is taken from has returned nothing, as if it was marked as success or skipped. "
-                    f"{_clear_or_leave_out(name)}"
-                )
+            value, argument = getattr(self, name), self.argument_names.get(name, name)
+            values = {argument: value}
+            if isinstance(value, Mapping):
+                values = {f"{argument}: {key}": value[key] for key in keys}
+            for shown, one in values.items():
+                if name not in self.may_be_empty and _is_empty(one):
+                    raise AirflowFailException(
+                        f"{shown}: it is given by a template or by another task, but came out empty; the "
+                        "task that it is taken from has returned nothing, as if it was marked as success or "
+                        f"skipped. {_clear_or_leave_out(shown)}"
+                    )
         self._check_item(context)
 
     def _check_item(self, context: Context) -> None:

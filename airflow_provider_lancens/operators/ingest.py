@@ -115,6 +115,8 @@ class LanceWriteOperator(LanceSparkOperator):
         *LanceSparkOperator.template_fields,
     )
     operator_extra_links = (LancePageLink(), LanceGlueTableLink())
+    checked_by_key = ("files",)
+    argument_names = {"files": "source"}
     template_fields_renderers = {
         "files": "json",
         "inputs": "json",

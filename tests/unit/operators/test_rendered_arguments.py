@@ -237,6 +237,18 @@ def test_a_check_that_a_template_renders_as_text_filters_no_files() -> None:
         task._parsed_source()
 
 
+@pytest.mark.parametrize("native", [False, True])
+@pytest.mark.parametrize("field", ["filter", "columns", "schema"])
+def test_files_are_not_read_as_a_whole_if_a_field_comes_out_empty(field: str, native: bool) -> None:
+    files = {"format": "csv", "paths": ["{{ params.text }}"], field: "{{ params.none }}"}
+    with DAG(dag_id="dag", params=VALUES, render_template_as_native_obj=native):
+        task = LanceAppendOperator(task_id="task", table="db$t", source=files)
+    task.render_template_fields({"params": VALUES})  # type: ignore[typeddict-item]
+
+    with pytest.raises(AirflowFailException, match=rf"^source: {field}: .* came out empty"):
+        task.pre_execute({})  # type: ignore[typeddict-item]
+
+
 @pytest.mark.parametrize("operator", ["ingest", "compact", "index"])
 def test_sparks_configuration_is_a_mapping_in_every_operator(rendered: Rendered, operator: str) -> None:
     with pytest.raises(
