@@ -17,7 +17,7 @@ from airflow_provider_lancens.spark.changes.changed_rows import (
     ComparedVersions,
     changed_fragments,
 )
-from airflow_provider_lancens.spark.table.column_history import match_columns
+from airflow_provider_lancens.spark.table.column_history import MatchedColumns, match_columns
 from airflow_provider_lancens.spark.table.history import transactions_of
 from airflow_provider_lancens.spark.table.opened_version import projected_columns
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
@@ -68,7 +68,7 @@ def changed_values(
                     f"table {target.id}: column {column!r} has more than {_MOST} values in the changed rows; "
                     "expected a column such as a day"
                 )
-    return sorted(str(value) for value in found if value is not None)
+    return sorted({str(value) for value in found if value is not None})
 
 
 def _opened(target: ResolvedTable, version: int) -> LanceDataset:
@@ -98,7 +98,7 @@ class _Changed:
             return
         commits = list(transactions_of(self.after, before.version))
         match = match_columns(before, self.after, commits)
-        columns = ColumnsAt.of(self.table, before.version, self.schema, match)
+        columns = self._at(before, match)
         # A row changed also if another of its columns did.
         names = {name: match.names.get(name) for name in self.after.schema.names}
         for one in changed_fragments(ComparedVersions(before, self.after, names), commits):
@@ -111,6 +111,18 @@ class _Changed:
     @property
     def _own(self) -> ColumnsAt:
         return ColumnsAt.of(self.table, self.after.version, self.schema)
+
+    def _at(self, before: LanceDataset, match: MatchedColumns) -> ColumnsAt:
+        """Return the column in an older version with its type there, whose text earlier events had."""
+        import pyarrow as pa
+
+        own = ColumnsAt.of(self.table, before.version, self.schema, match)
+        [name] = self.schema.names
+        # An overwrite by a column of another kind has removed the rows of this one, too.
+        former = own.names.get(name, name)
+        if former not in before.schema.names or pa.types.is_nested(before.schema.field(former).type):
+            return own
+        return ColumnsAt.of(self.table, before.version, pa.schema([before.schema.field(former)]))
 
     def _all(
         self, dataset: LanceDataset, fragments: list[int | None], columns: ColumnsAt

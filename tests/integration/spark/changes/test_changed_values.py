@@ -53,6 +53,20 @@ def test_days_that_rows_are_written_to_moved_from_and_deleted_of(table: Maintain
 
 
 @on("stored")
+def test_an_overwrite_by_a_column_of_another_type_has_deleted_the_days_of_the_former_one(
+    table: Maintained,
+) -> None:
+    former, new = frame(table, (1, "2026-11-01"), (2, "2026-11-02")), frame(table, (3, "2026-11-02"))
+    table.write(former.selectExpr("id", "cast(day as string) as day"))
+    table.write(new, mode="overwrite", schema_mode="overwrite")
+    assert days(table, 2) == ["2026-11-01", "2026-11-02"]
+    table.write(table.spark.sql("SELECT 2199023255552 AS day"), mode="overwrite", schema_mode="overwrite")
+    table.write(table.spark.sql("SELECT 1 AS day"), mode="overwrite", schema_mode="overwrite")
+    assert table.by_path.schema.field("day").type == "int32"  # which can't hold the former value
+    assert days(table, 4) == ["1", "2199023255552"]
+
+
+@on("stored")
 def test_a_column_that_is_no_partition_is_refused(table: Maintained) -> None:
     table.write(table.spark.range(1001))
     with pytest.raises(InvalidInputError, match="column 'id' has more than 1000 values"):
