@@ -1,7 +1,7 @@
 """Schedule on a commit: a DAG that runs when a Lance table has advanced, regardless of the writer.
 
-Each run covers all versions since the run before it. An update may be emitted twice, with the same version;
-the second run then sees in the XCom of the first that it was handled, and skips it.
+Each run covers all versions since the run before it. An update may be emitted twice, with the same version
+and location; the second run then sees in the XCom of the first that it was handled, and skips it.
 """
 
 from __future__ import annotations
@@ -29,16 +29,18 @@ ORDERS = watched_table(TABLE, CONNECTION, poll_interval=POLL_SECONDS)
 @task
 def new_version(triggering_asset_events: Any) -> dict[str, Any]:
     """Return this run's versions: from the oldest to the newest, if several updates triggered one run."""
-    (record,) = new_versions(triggering_asset_events).values()  # the DAG is scheduled on one table
-    return record
+    for record in new_versions(triggering_asset_events).values():  # the DAG is scheduled on one table
+        return record
+    raise AirflowSkipException("no update triggered this run")
 
 
 @task
 def skip_repeats(advance: dict[str, Any], ti: Any) -> dict[str, Any]:
     """Skip a version that an earlier run has handled: at least once becomes exactly once."""
-    done = ti.xcom_pull(task_ids="handle", key="version", include_prior_dates=True)
-    if done == advance["version"]:
-        raise AirflowSkipException(f"{advance['table']} was already handled at version {done}")
+    done = ti.xcom_pull(task_ids="handle", include_prior_dates=True)
+    # A table that was created again may have the same version, at another location.
+    if done and all(done.get(name) == advance.get(name) for name in ("location", "version")):
+        raise AirflowSkipException(f"{advance['table']} was already handled at version {done['version']}")
     return advance
 
 

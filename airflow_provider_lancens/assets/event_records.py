@@ -7,7 +7,7 @@ from typing import Any
 
 _SCHEME = "lance"
 _LOCATION = "location"
-"""Field of an event, and of a record until it is complete: the root of the table's dataset."""
+"""Field of an event and a record: the root of the table's dataset."""
 
 
 def new_versions(triggering_asset_events: Mapping[Any, Iterable[Any]]) -> dict[str, dict[str, Any]]:
@@ -22,9 +22,10 @@ def new_versions(triggering_asset_events: Mapping[Any, Iterable[Any]]) -> dict[s
             as an argument of this name.
 
     Returns:
-        By the table's identifier: ``{"table": str, "previous_version": int | None, "version": int}``, and
-        ``"partitions": list[str]`` if each of the events has some. ``previous_version`` is None if the
-        table is new, was recreated, or the events don't say it. Empty if a person started the run.
+        By the table's identifier: ``{"table": str, "previous_version": int | None, "version": int}``,
+        ``"location": str`` if an event has it, and ``"partitions": list[str]`` if each of the events has
+        some. ``previous_version`` is None if the table is new, was recreated, or the events don't say it.
+        Empty if a person started the run.
 
     Raises:
         AirflowFailException: the events are of tables of one identifier with different asset authorities.
@@ -40,13 +41,13 @@ def new_versions(triggering_asset_events: Mapping[Any, Iterable[Any]]) -> dict[s
                 _check_same_authority(table, authorities.setdefault(table, authority), authority)
             run = getattr(event, "source_dag_id", None), getattr(event, "source_run_id", None)
             known_runs = runs.setdefault(table, set())
-            is_of_known_run = None not in run and run in known_runs
+            is_of_task = None not in run
+            is_of_known_run = is_of_task and run in known_runs
             known_runs.add(run)
-            records[table] = found if known is None else merged(known, found, is_of_known_run=is_of_known_run)
-    return {
-        table: {name: value for name, value in record.items() if name != _LOCATION}
-        for table, record in records.items()
-    }
+            if known is not None:
+                found = merged(known, found, is_of_known_run=is_of_known_run, may_be_late=is_of_task)
+            records[table] = found
+    return records
 
 
 def _in_order(triggering_asset_events: Mapping[Any, Iterable[Any]]) -> list[Any]:
@@ -91,7 +92,9 @@ def record_of(extra: Any) -> dict[str, Any] | None:
     return record
 
 
-def merged(known: dict[str, Any], found: dict[str, Any], *, is_of_known_run: bool = False) -> dict[str, Any]:
+def merged(
+    known: dict[str, Any], found: dict[str, Any], *, is_of_known_run: bool = False, may_be_late: bool = True
+) -> dict[str, Any]:
     """Merge two records of a table, in the order of their events.
 
     Args:
@@ -99,12 +102,14 @@ def merged(known: dict[str, Any], found: dict[str, Any], *, is_of_known_run: boo
         found: the record of the next event.
         is_of_known_run: whether its run has caused one of the earlier events, too: its tasks may end in
             another order than they commit in, and don't create the table again.
+        may_be_late: whether it may be of an older version than the earlier events. A watcher's isn't: there,
+            a smaller version says that the table was created again, or set back.
     """
     locations = known.get(_LOCATION), found.get(_LOCATION)
     if None not in locations and len({*locations}) > 1:
         return {**found, "previous_version": None}  # another table of this name, or it was moved
     older, newer = sorted((known, found), key=lambda record: record["version"])
-    is_same_table = is_of_known_run or all(map(_is_own_place, locations))
+    is_same_table = is_of_known_run or (may_be_late and all(map(_is_own_place, locations)))
     if newer is known and found["previous_version"] is None and not is_same_table:
         return found  # a smaller version that follows none: the table was created again
     if older["version"] == newer["version"]:  # a repeated event may not know what it follows

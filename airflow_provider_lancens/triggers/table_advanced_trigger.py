@@ -21,10 +21,10 @@ from airflow_provider_lancens.triggers.event_stream import (
 class LanceTableAdvancedTrigger(BaseEventTrigger):
     """Fires whenever a table has advanced, for an `AssetWatcher`; `assets.watched_table` creates both.
 
-    Its event is ``{"table", "previous_version", "version"}``. Several versions between two polls result in
-    one event, for the newest. ``previous_version`` is the version of the previous event, so that events cover
-    all versions; None for the first event, and for the first after the table was dropped and recreated, or
-    moved to another location.
+    Its event is ``{"table", "previous_version", "version", "location"}``. Several versions between two polls
+    result in one event, for the newest. ``previous_version`` is the version of the previous event, so that
+    events cover all versions; None for the first event, and for the first after the table was dropped and
+    recreated, or moved to another location.
 
     Each version is covered by an event at least once. With Airflow 3.3's state store, the version of the last
     event is stored once that event is in Airflow's database, so that a restart continues from there, and
@@ -134,5 +134,10 @@ class LanceTableAdvancedTrigger(BaseEventTrigger):
 def _event(status: TableStatus, emitted: int | None) -> TriggerEvent:
     # A smaller version belongs to another table with the same name, which starts again.
     previous = emitted if emitted is not None and emitted < status.version else None
-    event = {"table": str(status.table), "previous_version": previous, "version": status.version}
+    event = {
+        "table": str(status.table),
+        "previous_version": previous,
+        "version": status.version,
+        "location": status.location,
+    }
     return TriggerEvent(event)

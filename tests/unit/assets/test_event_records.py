@@ -103,7 +103,7 @@ def test_the_first_write_of_a_table_may_end_after_the_writes_of_other_runs(
     found = of_orders(*events)
 
     assert (found["previous_version"], found["version"]) == expected
-    assert "location" not in found
+    assert found["location"] == location
 
 
 def test_a_table_at_another_location_is_read_from_its_first_row() -> None:
@@ -112,6 +112,19 @@ def test_a_table_at_another_location_is_read_from_its_first_row() -> None:
     for more, version in (((), 2), ((advance(2, 12, location=SECOND),), 12)):
         found = of_orders(of_former_table, of_declared_columns, *more)
         assert (found["previous_version"], found["version"]) == (None, version)
+
+
+def test_a_watched_table_at_another_location_with_the_same_version_is_read_from_its_first_row() -> None:
+    for location, previous in ((SECOND, None), (FIRST, 3)):
+        again = advance(None, 4, watched=True, location=location)
+        found = of_orders(advance(3, 4, watched=True, location=FIRST), again)
+        assert (found["previous_version"], found["version"]) == (previous, 4)
+
+
+def test_a_smaller_version_of_a_watched_table_is_the_newest_one() -> None:
+    events = [advance(*versions, watched=True, location=FIRST) for versions in ((7, 8), (None, 2))]
+    found = of_orders(*events)
+    assert (found["previous_version"], found["version"]) == (None, 2)
 
 
 def test_an_event_that_does_not_say_where_the_table_was_continues_the_others() -> None:

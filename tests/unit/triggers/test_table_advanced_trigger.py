@@ -57,9 +57,13 @@ def status(version: int | None, location: str | None = "/lake/orders", denial: s
     return TableStatus(TableId.parse(TABLE), location, version or 0, denial=denial)
 
 
+def as_status(version: TableStatus | int | None) -> TableStatus:
+    return version if isinstance(version, TableStatus) else status(version)
+
+
 async def stream(versions: Iterable[TableStatus | int | None]) -> AsyncIterator[TableEvent]:
     for version in versions:
-        change = TableEvent(version if isinstance(version, TableStatus) else status(version))
+        change = TableEvent(as_status(version))
         yield change
         await change.settle()
 
@@ -69,6 +73,7 @@ async def emitted(
 ) -> Sequence[tuple[int | None, int]]:
     events = [event.payload async for event in watcher.filter_shared_stream(stream(versions))]
     assert {event["table"] for event in events} <= {TABLE}
+    assert {event["location"] for event in events} <= {one.location for one in map(as_status, versions)}
     return [(event["previous_version"], event["version"]) for event in events]
 
 
