@@ -70,7 +70,7 @@ def change_columns(
     started = time.monotonic()
     with resolved_table(namespace, table) as target:
         latest = _written(target)
-        before, planned = latest.version, change.plan(str(target.id), latest)
+        planned = change.plan(str(target.id), latest)
         commits = SchemaCommits(target, change.OPERATION)
         changed = commits.run(lambda newest: _first(change.plan(str(target.id), newest).steps), latest)
         committed = bool(commits.made)
@@ -81,8 +81,8 @@ def change_columns(
             location=target.dataset.location,
             operation=change.OPERATION,
             outcome="done" if committed else "unchanged",
-            version=changed.version,
-            previous_version=before if committed else changed.version,
+            version=commits.made[-1][0] if committed else changed.version,
+            previous_version=commits.made[0][0] - 1 if committed else changed.version,
             columns=tuple(planned.columns) if committed else (),
             dropped_indices=tuple(planned.dropped_indices) if committed else (),
             seconds=elapsed(started),

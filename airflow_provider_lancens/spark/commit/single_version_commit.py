@@ -49,6 +49,8 @@ class LeasedCommits(NamespaceProxy):
     """Called with the version that the commit follows, before that is made; raises an error to refuse it."""
     removed_at: Manifests | None = field(default=None, init=False, repr=False)
     """Where Lance looks for the manifests of removed versions, and finds them missing; None refuses these."""
+    made: set[int] = field(default_factory=set, init=False, repr=False)
+    """The versions that were created."""
     _error: spec_errors.LanceNamespaceError | None = field(default=None, init=False, repr=False)
 
     def describe_table_version(self, request: Any) -> models.DescribeTableVersionResponse:
@@ -85,6 +87,7 @@ class LeasedCommits(NamespaceProxy):
                 self.lease.unanswered.append(str(request["version"]))
             raise
         self._error = None
+        self.made.add(int(request["version"]))
         return made
 
     def check_allowed(self) -> None:

@@ -49,6 +49,7 @@ from airflow_provider_lancens.spark.observed import observed
 from airflow_provider_lancens.spark.options import DEFAULT_BATCH_ROWS, check_sizes
 from airflow_provider_lancens.spark.results import ComputeResult, elapsed
 from airflow_provider_lancens.spark.table.column_fit import check_columns
+from airflow_provider_lancens.spark.table.column_history import match_columns
 from airflow_provider_lancens.spark.table.history import was_restored
 from airflow_provider_lancens.spark.table.opened_version import parse_filter
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from lance_namespace import LanceNamespace
     from pyspark.sql import SparkSession
 
+_OPERATION = "compute_column"
 _log = logging.getLogger(__name__)
 
 
@@ -73,6 +75,8 @@ class ColumnUpdate(TableChange):
 
     layout: ColumnLayout
     files: Sequence[ColumnFile] = field(repr=False)
+    known: LanceDataset = field(repr=False)
+    """The dataset at a version that has the column whose values the files have."""
     applied: list[ColumnFile] = field(default_factory=list, repr=False)
     """The files among them that the last step has."""
 
@@ -92,6 +96,8 @@ class ColumnUpdate(TableChange):
         # The type too, since an added column gets the id of a dropped column.
         if field_ids(latest, column.name) != self.layout.ids or latest.schema.field(column.name) != column:
             raise self._conflict(f"version {latest.version} changed column {column.name!r}")
+        if not is_same_column(self.known, latest, column.name):
+            raise self._conflict(f"column {column.name!r} was dropped, and another one of its name added")
         if not is_marked(latest, column.name):  # a restore has undone it
             raise FragmentsReplacedError
         present = {fragment.fragment_id: fragment for fragment in latest.get_fragments()}
@@ -134,11 +140,19 @@ def commit_columns(target: ResolvedTable, lease: WriteLease, update: ColumnUpdat
     return outcome.commit.version
 
 
-def add_null_column(target: ResolvedTable, latest: LanceDataset, column: pa.Field) -> LanceDataset:
+def is_same_column(known: LanceDataset, latest: LanceDataset, column: str) -> bool:
+    """Return whether a column of a version is the same in a later one: a new one may have its name and id."""
+    if known.version == latest.version:
+        return True
+    found = match_columns(latest, known)
+    return column in found.unknown or found.names.get(column) == column
+
+
+def add_null_column(commits: SchemaCommits, latest: LanceDataset, column: pa.Field) -> LanceDataset:
     """Add a column of nulls, which costs no file, unless there is one of this name.
 
     Args:
-        target: the table.
+        commits: makes the commit.
         latest: the dataset at its newest version.
         column: the column, which may be null.
 
@@ -147,10 +161,8 @@ def add_null_column(target: ResolvedTable, latest: LanceDataset, column: pa.Fiel
     """
     marked = column.with_metadata({COMPUTED: "true"})
     step = SchemaStep(f"adds {column.name} ({column.type})", lambda opened: opened.add_columns(marked))
-    added = SchemaCommits(target, "compute_column").run(
-        lambda newest: None if column.name in newest.schema.names else step, latest
-    )
-    target.update_catalog_columns(added.schema)
+    added = commits.run(lambda newest: None if column.name in newest.schema.names else step, latest)
+    commits.target.update_catalog_columns(added.schema)
     return added
 
 
@@ -159,7 +171,7 @@ def is_marked(dataset: LanceDataset, column: str) -> bool:
     return COMPUTED.encode() in (dataset.schema.field(column).metadata or {})
 
 
-def mark_computed(target: ResolvedTable, latest: LanceDataset, column: str) -> LanceDataset:
+def mark_computed(commits: SchemaCommits, latest: LanceDataset, column: str) -> LanceDataset:
     """Note in a column's metadata that its values may be rewritten in place, unless that is noted.
 
     Its indices aren't extended then before it was checked that they have no old values.
@@ -170,7 +182,7 @@ def mark_computed(target: ResolvedTable, latest: LanceDataset, column: str) -> L
     def next_step(newest: LanceDataset) -> SchemaStep | None:
         return None if is_marked(newest, column) else step
 
-    return SchemaCommits(target, "compute_column").run(next_step, latest)
+    return commits.run(next_step, latest)
 
 
 _SECONDS = 60.0
@@ -195,7 +207,9 @@ class ColumnRun:
     max_tasks: int | None
     latest: LanceDataset
     """The dataset at the newest version that the run knows of."""
-    versions: list[int] = field(default_factory=list)
+    known: LanceDataset
+    """The dataset at the newest version of which is known that it has the column of the request."""
+    versions: list[int]
     """The versions that it made."""
     files: list[ColumnFile] = field(default_factory=list)
     """The files that it committed."""
@@ -238,11 +252,12 @@ class ColumnRun:
             fragments=[],
             layout=layout,
             files=tuple(files),
+            known=self.known,
         )
         version = commit_columns(self.target, self.lease, update)
         if version is None:
             return False
-        self.latest = self.target.open(version)
+        self.latest = self.known = self.target.open(version)
         self.versions.append(version)
         is_undone = bool(self.files) and was_restored(self.latest, base.version, version - 1)
         self.files += update.applied
@@ -258,10 +273,9 @@ class ColumnRun:
         return spec_errors.InvalidInputError(text) if failure.is_invalid else ColumnFunctionError(text)
 
     def _mark(self) -> None:
-        marked = mark_computed(self.target, self.latest, self._column)
-        if marked.version > self.latest.version:
-            self.versions.append(marked.version)
-        self.latest = marked
+        commits = SchemaCommits(self.target, _OPERATION)
+        self.latest = mark_computed(commits, self.latest, self._column)
+        self.versions += [version for version, _ in commits.made]
 
     @property
     def _column(self) -> str:
@@ -418,13 +432,12 @@ def compute_column(
     session = cache(spark) if callable(spark) else lambda: spark
     with resolved_table(namespace, table) as target:
         latest = _opened(target, columns)
-        prepared = _Preparation(target, session, made, tuple(columns), latest.version)
+        prepared = _Preparation(target, session, made, tuple(columns))
         if where is not None:  # refused before a column is added
             added = [] if column in latest.schema.names else [pa.field(column, type_asked or pa.null())]
             parse_condition(where, pa.schema([*latest.schema, *added]), f"table {target.id}: where")
         with acquire_lease(target.dataset).kept_alive(end=True) as lease:
             latest = prepared.with_column(latest, type_asked)
-            begun = latest.version
             condition = _rows_to_compute(target, latest, column, where)
             request = ColumnRequest(
                 dataset=target.dataset,
@@ -437,10 +450,20 @@ def compute_column(
                 execution_id=execution_id or "",
                 progress=(progress := WriteProgress(lease)),
             )
-            run = ColumnRun(target, lease, request, where is None, commit_every, max_tasks, latest)
+            run = ColumnRun(
+                target=target,
+                lease=lease,
+                request=request,
+                fills_nulls=where is None,
+                commit_every=commit_every,
+                max_tasks=max_tasks,
+                latest=latest,
+                known=latest,
+                versions=prepared.versions,
+            )
             with progress.logged():
                 run.run(session)
-        result = prepared.result(run, started, begun=begun)
+        result = prepared.result(run, started)
     _log.info("%s", result)
     return result
 
@@ -451,8 +474,8 @@ class _Preparation:
     session: Callable[[], SparkSession]
     function: ColumnFunction
     inputs: tuple[str, ...]
-    base: int
-    """The newest version when the run began."""
+    versions: list[int] = field(default_factory=list)
+    """The versions that were made."""
 
     def with_column(self, latest: LanceDataset, requested: pa.DataType | None) -> LanceDataset:
         """Return the table at a version that has the column, which is added if there is none."""
@@ -461,7 +484,9 @@ class _Preparation:
             arrow = self._type(schema) if requested is None else requested
             added = pa.field(column, arrow)
             check_columns(str(self.target.id), pa.schema([*schema, added]))
-            latest = add_null_column(self.target, latest, added)
+            commits = SchemaCommits(self.target, _OPERATION)
+            latest = add_null_column(commits, latest, added)
+            self.versions.extend(version for version, _ in commits.made)
         present = latest.schema.field(column).type
         if requested is not None and present != requested:
             raise spec_errors.TableSchemaValidationError(
@@ -491,14 +516,15 @@ class _Preparation:
             )
         return answer.result
 
-    def result(self, run: ColumnRun, started: float, *, begun: int) -> ComputeResult:
+    def result(self, run: ColumnRun, started: float) -> ComputeResult:
         counts, version = counts_of(run.files), run.latest.version
-        commits = len(run.versions) + (begun > self.base)
-        previous = self.base if commits else version
+        commits = len(run.versions)
+        # Others may have committed since the run began: their rows aren't part of its versions.
+        previous = run.versions[0] - 1 if commits else version
         return ComputeResult(
             table=str(self.target.id),
             location=self.target.dataset.location,
-            operation="compute_column",
+            operation=_OPERATION,
             outcome="done" if commits else "unchanged",
             column=self.function.column,
             version=version,

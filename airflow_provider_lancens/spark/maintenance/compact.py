@@ -72,7 +72,7 @@ def compact_table(
             metrics = _compact(spark, opened, plan) if plan.tasks else None
             result = _result(
                 opened.target,
-                opened.version,
+                opened.previous_version,
                 "done" if metrics else "unchanged",
                 reason if metrics else _NOTHING,
                 version=opened.dataset.version,
@@ -159,7 +159,7 @@ def _result(
     tasks: int = 0,
     seconds: float = 0.0,
 ) -> CompactionResult:
-    """Return the result of a compaction of version `base`, which made `version`, by default none."""
+    """Return the result of a compaction after version `base`, which made `version`, by default none."""
     return CompactionResult(
         table=str(target.id),
         location=target.dataset.location,

@@ -511,13 +511,11 @@ def build_index(
             if present is not None and (keeps_options or if_exists == "extend"):
                 spec = options_kept(opened.dataset, target.dataset.storage_options, spec, present)
             check_column(str(opened.target.id), spec, opened.dataset.schema)
-            before = opened.version
             opened = _without_index_of_no_column(opened, spec, if_exists)
             extension = _what_to_build(opened, spec, if_exists, segments)
             if extension.fragments:
                 _build(spark, opened, spec, segments, extension)
             result = _result(opened, spec, started, created=bool(extension.fragments), reason=reason)
-            result = replace(result, previous_version=before)
     _log.info("%s", _sentence(result))
     return result
 
@@ -717,7 +715,7 @@ def _result(
         column=spec.column,
         index_type=spec.index_type,
         version=opened.dataset.version,
-        previous_version=opened.version,
+        previous_version=opened.previous_version,
         rows=index.num_rows_indexed,
         segments=len(index.segments),
         bytes=index.total_size_bytes or 0,

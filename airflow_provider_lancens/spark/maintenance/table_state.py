@@ -243,6 +243,17 @@ class MaintainedTable:
     lease: WriteLease
     _commits: LeasedCommits = field(repr=False)
 
+    @property
+    def previous_version(self) -> int:
+        """The version before the last commits that no commit of others divides; the newest if there are none.
+
+        Lance makes several versions of a compaction, and rebases all of them on what others commit meanwhile.
+        """
+        version = int(self.dataset.version)
+        while version in self._commits.made:
+            version -= 1
+        return version
+
     def at_newest(self) -> Self:
         """Return the table opened at the version that is newest now."""
         version = self.target.latest_version() or self.version
