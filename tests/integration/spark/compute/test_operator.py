@@ -51,7 +51,8 @@ def test_a_task_computes_what_is_missing_and_its_rerun_starts_no_spark(
     assert (computed["computed"], computed["previous_version"], computed["outcome"]) == (40, 1, "done")
     assert computed["version"] == table.described.version == 2 + computed["commits"] - 1
     versions = {"previous_version": 1, "version": computed["version"]}
-    assert moved == {"table": table.id, "operation": "compute_column", **versions}
+    place = {"table": table.id, "location": table.described.location}
+    assert moved == {**place, "operation": "compute_column", **versions}
     assert (again["outcome"], again["version"]) == ("unchanged", computed["version"])
     assert not_moved["previous_version"] == not_moved["version"]
 

@@ -34,9 +34,10 @@ def test_a_table_is_compacted_indexed_and_cleaned_up_once(hive: Maintained, run:
     assert hive.described.version == newest == compacted["version"] + 1
     assert (compacted["fragments_removed"], compacted["outcome"]) == (6, "done")
     assert (compacted_again["version"], compacted_again["outcome"] == "done") == (compacted["version"], False)
-    versions = {"table": hive.id, "previous_version": 1, "version": compacted["version"]}
+    place = {"table": hive.id, "location": hive.described.location}
+    versions = {**place, "previous_version": 1, "version": compacted["version"]}
     assert moved == {**versions, "operation": "compact"}
-    versions = {"table": hive.id, "previous_version": compacted["version"], "version": newest}
+    versions = {**place, "previous_version": compacted["version"], "version": newest}
     assert moved_on == {**versions, "operation": "create_index"}
     assert not_moved["previous_version"] == not_moved["version"] == compacted["version"]
     assert no_move == {}
