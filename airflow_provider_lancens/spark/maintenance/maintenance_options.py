@@ -12,6 +12,8 @@ from airflow_provider_lancens.spark.options import check_positive
 DEFAULT_AGE = timedelta(days=14)
 """Lance's default."""
 DEFAULT_ORPHAN_AGE = timedelta(days=7)
+SHORTEST_ORPHAN_AGE = timedelta(minutes=10)
+"""`write_leases.SILENCE`, which would load more than DAGs may."""
 
 IfIndexExists = Literal["skip", "extend", "replace", "fail"]
 IF_INDEX_EXISTS: tuple[str, ...] = get_args(IfIndexExists)
@@ -195,7 +197,9 @@ def check_thresholds(given: Mapping[str, Any]) -> None:
             _THRESHOLD_CHECKS[name](name, value)
 
 
-def check_retention(older_than: object, keep_versions: object, **ages: object) -> None:
+def check_retention(
+    older_than: object, keep_versions: object, *, orphans_older_than: object = None, **ages: object
+) -> None:
     """Check the retention arguments of a clean-up; None for one of the further ages means no limit.
 
     Raises:
@@ -203,9 +207,14 @@ def check_retention(older_than: object, keep_versions: object, **ages: object) -
     """
     check_age("older_than", older_than)
     check_positive("keep_versions", keep_versions)
-    for name, age in ages.items():
+    for name, age in {**ages, "orphans_older_than": orphans_older_than}.items():
         if age is not None:
             check_age(name, age)
+    # Here too: a maintenance would be refused only in the runs that clean up, after its other steps.
+    if isinstance(orphans_older_than, timedelta) and orphans_older_than < SHORTEST_ORPHAN_AGE:
+        raise ValueError(
+            f"orphans_older_than: expected at least {SHORTEST_ORPHAN_AGE}, got {orphans_older_than}"
+        )
 
 
 def check_index_names(indices: Iterable[IndexSpec]) -> None:

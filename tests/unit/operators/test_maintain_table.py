@@ -45,6 +45,11 @@ INDEX = {"column": "day", "index_type": "BITMAP"}
         (LanceMaintainOperator, {"keep_versions": 0}, "keep_versions: .*at least 1"),
         (LanceMaintainOperator, {"keys_older_than": 1}, "keys_older_than: expected a timedelta"),
         (LanceMaintainOperator, {"orphans_older_than": 1}, "orphans_older_than: expected a timedelta"),
+        (
+            LanceMaintainOperator,
+            {"orphans_older_than": timedelta(minutes=9)},
+            "orphans_older_than: expected at least 0:10:00, got 0:09:00",
+        ),
         (LanceCompactTableOperator, {"min_small_fragments": "10"}, "min_small_fragments: .*got '10'"),
         (LanceCompactTableOperator, {"max_deleted_share": 2}, "max_deleted_share: .*got 2"),
         (

@@ -1,9 +1,15 @@
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from airflow_provider_lancens.spark.maintenance import CompactionOptions
-from airflow_provider_lancens.spark.maintenance.maintenance_options import IndexSpec
+from airflow_provider_lancens.spark.maintenance.maintenance_options import (
+    SHORTEST_ORPHAN_AGE,
+    IndexSpec,
+    MaintenancePlan,
+)
+from airflow_provider_lancens.spark.maintenance.orphans import SHORTEST
 
 
 @pytest.mark.parametrize(
@@ -48,3 +54,10 @@ def test_an_invalid_index_type_is_reported_with_the_allowed_ones(
 def test_the_default_index_name_is_made_of_its_columns() -> None:
     assert IndexSpec("v", "ivf_pq").name == "v_idx"
     assert IndexSpec("v", "ivf_pq", "mine").name == "mine"
+
+
+def test_a_plan_refuses_an_age_of_orphans_that_their_removal_would_refuse() -> None:
+    with pytest.raises(ValueError, match="orphans_older_than: expected at least 0:10:00"):
+        MaintenancePlan(orphans_older_than=SHORTEST - timedelta(seconds=1))
+
+    assert MaintenancePlan(orphans_older_than=SHORTEST).orphans_older_than == SHORTEST_ORPHAN_AGE
