@@ -56,7 +56,8 @@ class Result:
     @property
     def event(self) -> dict[str, Any]:
         """Further fields of the asset event's extra, besides the table and the versions."""
-        location = {} if self.location is None else {"location": self.location}
+        # Airflow encodes text of no other type, such as `Location`.
+        location = {} if self.location is None else {"location": str(self.location)}
         return {"operation": self.operation, **self._details, **location}
 
     @property

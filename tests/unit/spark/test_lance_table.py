@@ -566,6 +566,16 @@ def test_maintenance_with_nothing_due_needs_no_spark(orders: Table) -> None:
         orders.compact(compaction_options={"unknown": 1})
 
 
+def test_the_event_of_a_result_has_only_values_that_airflow_encodes(orders: Table) -> None:
+    written = orders.append(pa.table({"id": [4], "day": ["2026-11-04"]}))
+    added = orders.add_columns({"price": "double"})
+    restored = orders.restore(written.version or 0)
+
+    for result in (written, added, restored):
+        assert result.event["location"] == orders.location
+        assert {type(value) for value in result.event.values()} <= {str, int}
+
+
 def test_a_staged_version_is_given_by_its_result(lake: LanceCatalog, orders: Table) -> None:
     with pytest.raises(InvalidInputError, match="a result of table orders is expected"):
         orders.publish({"table": "other", "version": 1})
