@@ -13,6 +13,7 @@ from airflow_provider_lancens.assets.table import lance_table
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.operators.alter_table import LanceAlterTableOperator
 from airflow_provider_lancens.spark.commit.schema_commits import SchemaCommits
+from airflow_provider_lancens.spark.lance_table import Table as LanceTable
 from tests.integration.airflow.lifecycle import Attempt
 from tests.integration.airflow.tables import Table
 from tests.integration.managed.commit_points import Point
@@ -53,6 +54,29 @@ def change(lake: str, orders: Table) -> Change:
         return {**answer, "event": events[asset].extra}
 
     return run
+
+
+@pytest.mark.parametrize(("again", "previous"), [(False, 3), (True, 5)])
+def test_versions_of_others_between_two_changes_are_not_its_own(
+    change: Change, orders: Table, monkeypatch: pytest.MonkeyPatch, again: bool, previous: int
+) -> None:
+    change(types={"n": "int64"}, **({"add": {"note": "string"}} if again else {}))
+    genuine = LanceTable.add_columns
+
+    def add_columns(table: LanceTable, *arguments: Any, **named: Any) -> Any:
+        for _ in range(2 if again else 1):
+            lance.write_dataset(
+                opened(orders).to_table(),
+                namespace_client=orders.namespace,
+                table_id=orders.id,
+                mode="append",
+            )
+        return genuine(table, *arguments, **named)
+
+    monkeypatch.setattr(LanceTable, "add_columns", add_columns)
+    result = change(types={"n": "int64"}, add={"note": "string"})
+
+    assert (result["previous_version"], result["version"]) == (previous, previous + (not again))
 
 
 @of_both_kinds
@@ -204,7 +228,7 @@ def test_rows_that_another_writer_appends_meanwhile_are_kept(
         answer = change(**arguments)
 
     found = opened(orders).to_table()
-    assert (answer["version"], answer["previous_version"], found.num_rows) == (3, 1, 4)
+    assert (answer["version"], answer["previous_version"], found.num_rows) == (3, 2, 4)
     assert found.column_names == names
     assert found["n"].to_pylist() == [1, 2, 1, 2]
     if "x" in names:
