@@ -56,7 +56,7 @@ class ManagedTableMachine(RuleBasedStateMachine):
         if staged is self.model.last:  # the same request again, after a lost reply
             assert self.table.commit(staged.request).version == staged.version
             self.model.finish()
-        elif staged.version != self.model.version + 1:
+        elif staged.version <= self.model.version:
             self._refused(staged, ErrorCode.CONCURRENT_MODIFICATION)
         elif self.model.verdict == "consistent":
             assert self.other.commit(staged.request).version == staged.version

@@ -45,8 +45,12 @@ class Model:
         return "storage_ahead" if len(self.storage) > self.version else "metastore_ahead"
 
     def staged_now(self, row: int, request: dict[str, Any] | None = None) -> Staged:
-        """The commit that Lance would stage on the newest version."""
-        return Staged(request or {}, self.version + 1, (*self.versions[-1], row))
+        """The commit that Lance stages on the newest version; on a direct writer's, if it has found one."""
+        if request is None:
+            return Staged({}, self.version + 1, (*self.versions[-1], row))
+        base: int = request["version"] - 1
+        rows = self.versions[base - 1] if base <= self.version else self.storage[base - 1]
+        return Staged(request, base + 1, (*rows, row))
 
     def commit(self, staged: Staged, *, named: bool = True) -> None:
         """Commit through the namespace."""
@@ -80,9 +84,10 @@ class Model:
         self.diverged, self.last = False, None
 
     def forget_direct_commits(self) -> None:
-        """Remove the manifests of direct commits."""
+        """Remove the manifests of direct commits; commits staged on them must not be sent later."""
         self.storage = self.versions[:-1] if self.diverged else list(self.versions)
         self.diverged, self.unnamed = False, self.diverged
+        self.staged = [one for one in self.staged if one.version <= self.version + 1]
 
     def lose_the_newest_manifest(self) -> None:
         """Remove the newest manifest, and all other files of its version."""

@@ -71,10 +71,7 @@ def test_maintenance_through_spark_connect(tables: dict[str, Any], on_connect: s
     )
 
     assert [answer["fragments_removed"] for answer in compacted] == [2, 0]
-    assert [(answer["inserted"], answer["outcome"] == "done") for answer in indexed] == [
-        (5, True),
-        (5, False),
-    ]
+    assert [(answer["rows"], answer["outcome"] == "done") for answer in indexed] == [(5, True), (5, False)]
 
 
 @pytest.mark.long
