@@ -37,7 +37,8 @@ def new_version(triggering_asset_events: Any) -> dict[str, Any]:
 @task
 def skip_repeats(advance: dict[str, Any], ti: Any) -> dict[str, Any]:
     """Skip a version that an earlier run has handled: at least once becomes exactly once."""
-    done = ti.xcom_pull(task_ids="handle", include_prior_dates=True)
+    # Without map_indexes, Airflow returns a list of them once several runs have handled a version.
+    done = ti.xcom_pull(task_ids="handle", map_indexes=-1, include_prior_dates=True)
     # A table that was created again may have the same version, at another location.
     if done and all(done.get(name) == advance.get(name) for name in ("location", "version")):
         raise AirflowSkipException(f"{advance['table']} was already handled at version {done['version']}")
