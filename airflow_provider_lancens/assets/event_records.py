@@ -65,13 +65,13 @@ def _authority(event: Any) -> str | None:
     return rest.partition("/")[0] if scheme == _SCHEME else None
 
 
-def _check_same_authority(table: str, *authorities: str) -> None:
-    if len({*authorities}) > 1:
+def _check_same_authority(table: str, first: str, second: str) -> None:
+    if first != second:
         from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 
-        first, second = (f"lance://{one}/{table.replace('$', '/')}" for one in authorities)
+        one, other = (f"{_SCHEME}://{authority}/{table.replace('$', '/')}" for authority in (first, second))
         raise AirflowFailException(
-            f"triggering_asset_events: has events of {first} and {second}, which are two tables named "
+            f"triggering_asset_events: has events of {one} and {other}, which are two tables named "
             f"{table!r}; call new_versions once for each: new_versions({{asset: events[asset]}})"
         )
 

@@ -18,6 +18,11 @@ def aligned(array: pa.Array) -> pa.Array:
     return copied(array) if _needs_alignment(array.type) else array
 
 
+def aligned_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the same rows in memory that Lance takes, see `aligned`."""
+    return pa.RecordBatch.from_arrays([aligned(column) for column in batch.columns], schema=batch.schema)
+
+
 def _needs_alignment(arrow: pa.DataType) -> bool:
     """Return whether a type has values of 16 bytes or more, decimals or views, also inside others."""
     if isinstance(arrow, pa.BaseExtensionType):

@@ -144,17 +144,16 @@ class LanceAlterTableOperator(LanceOperator):
 
 
 def _as_one(results: Sequence[SchemaResult], started: float) -> SchemaResult:
-    """Return the result of changes that were made one after the other.
+    """Return the result of changes that were made one after the other."""
+    from airflow_provider_lancens.spark.results import versions_of_steps
 
-    Others may commit between them: a change that was already made has their versions, not its own.
-    """
-    made = [one for one in results if one.is_done]
-    last = (made or results)[-1]
+    previous, version = versions_of_steps(results)
     return replace(
-        last,
+        results[-1],
         operation="alter_table",
         outcome="done" if any(one.is_done for one in results) else "unchanged",
-        previous_version=made[0].previous_version if made else last.version,
+        version=version,
+        previous_version=previous,
         columns=tuple(dict.fromkeys(name for one in results for name in one.columns)),
         dropped_indices=tuple(name for one in results for name in one.dropped_indices),
         seconds=round(time.monotonic() - started, 3),

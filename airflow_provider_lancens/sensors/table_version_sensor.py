@@ -44,10 +44,9 @@ from airflow_provider_lancens.redaction import redact
 from airflow_provider_lancens.sensors.version_bounds import (
     AwaitedVersion,
     Bound,
-    locations_of_earlier_run,
     read_wanted,
+    seen_by_earlier_run,
     versions_in_xcoms,
-    versions_of_earlier_run,
 )
 
 if TYPE_CHECKING:
@@ -142,8 +141,6 @@ class LanceTableVersionSensor(CheckedTemplateArgs, BaseSensorOperator):
         self._unchecked: set[TableId] = set()
         """Tables whose polled version meets the bounds, while a check of it failed that may succeed later."""
         self._upstream: dict[TableId, int] | None = None
-        self._earlier: Any = None
-        """What this task returned in an earlier run, as far as that was read."""
         self._failure = ""
         self._last: dict[TableId, str] = {}
         self._missing_since: dict[TableId, float] = {}
@@ -352,7 +349,6 @@ class LanceTableVersionSensor(CheckedTemplateArgs, BaseSensorOperator):
             self.min_version,
             lambda: self._seen_before(context),
             lambda: self._made_upstream(context),
-            lambda: locations_of_earlier_run(self._earlier),
         )
         # Until the next poke, an idle connection would occupy a thread of the metastore for nothing.
         with closing(self.hook):
@@ -420,14 +416,13 @@ class LanceTableVersionSensor(CheckedTemplateArgs, BaseSensorOperator):
         self._reported.update(errors)
         return statuses, waiting
 
-    def _seen_before(self, context: Context) -> dict[TableId, int]:
+    def _seen_before(self, context: Context) -> dict[TableId, TableStatus]:
         # Airflow clears a task's own XCom when it starts: this one is from an earlier run.
         task = context["ti"]
         xcom = task.xcom_pull(
             task_ids=self.task_id, include_prior_dates=True, map_indexes=getattr(task, "map_index", None)
         )
-        self._earlier = xcom
-        return versions_of_earlier_run(xcom)
+        return seen_by_earlier_run(xcom)
 
     def _made_upstream(self, context: Context) -> dict[TableId, int]:
         if self._upstream is None:  # once: those tasks have ended before this one began

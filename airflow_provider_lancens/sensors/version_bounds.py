@@ -41,7 +41,7 @@ class AwaitedVersion:
         location is another one, which doesn't continue the versions that an earlier run has seen.
         """
         if self.is_of_upstream and 0 < status.version < (self.condition.min_version or 0):
-            condition = _unbounded(self.previous, None, self.location)
+            condition = VersionCondition(other_than=self.previous, at_location=self.location)
             return replace(self, condition=condition, is_of_upstream=False).seen_at(status)
         if self.location in (None, status.location) or status.location is None:
             return self
@@ -89,9 +89,8 @@ def read_wanted(
     tables: Sequence[TableId],
     after_version: Bound,
     min_version: Bound,
-    seen_before: Callable[[], Versions],
+    seen_before: Callable[[], Mapping[TableId, TableStatus]],
     made_upstream: Callable[[], Versions] = dict,
-    located_before: Callable[[], Mapping[TableId, str]] = dict,
 ) -> list[AwaitedVersion]:
     """Return the condition to wait for on each table.
 
@@ -99,10 +98,9 @@ def read_wanted(
         tables: their identifiers.
         after_version: the sensor's argument.
         min_version: the sensor's argument.
-        seen_before: called if a table has neither bound.
+        seen_before: called if a table has neither bound; what an earlier run has seen, by table.
         made_upstream: called if such a table was seen before; the versions that tasks upstream of the sensor
             have committed in the same run, which end the wait even if an earlier run has seen them.
-        located_before: called if such a table was seen before; the locations at which it was.
 
     Raises:
         AirflowFailException: a bound is not a version, is empty or staged, or is given for a table that isn't
@@ -112,26 +110,21 @@ def read_wanted(
     least = _by_table("min_version", min_version, tables)
     unbounded = [table for table in tables if after[table] is None and least[table] is None]
     earlier = seen_before() if unbounded else {}
-    is_known = any(table in earlier for table in unbounded)
-    own, located = (made_upstream(), located_before()) if is_known else ({}, {})
+    own = made_upstream() if any(table in earlier for table in unbounded) else {}
     return [
-        AwaitedVersion(
-            table,
-            _unbounded(earlier.get(table), own.get(table), located.get(table)),
-            earlier.get(table),
-            table in own,
-            located.get(table),
-        )
+        _unbounded(table, earlier.get(table), own.get(table))
         if table in unbounded
         else AwaitedVersion(table, VersionCondition(after[table], least[table]), after[table])
         for table in tables
     ]
 
 
-def _unbounded(earlier: int | None, own: int | None, location: str | None) -> VersionCondition:
+def _unbounded(table: TableId, earlier: TableStatus | None, own: int | None) -> AwaitedVersion:
+    previous, location = (None, None) if earlier is None else (earlier.version, earlier.location)
+    condition = VersionCondition(other_than=previous, at_location=location)
     if own is not None:
-        return VersionCondition(min_version=own)
-    return VersionCondition(other_than=earlier, at_location=location)
+        condition = VersionCondition(min_version=own)
+    return AwaitedVersion(table, condition, previous, is_of_upstream=own is not None, location=location)
 
 
 def versions_in_xcoms(xcoms: Any) -> dict[TableId, int]:
@@ -165,25 +158,17 @@ def _table_in(xcom: Mapping[str, Any]) -> TableId | None:
         return None
 
 
-def versions_of_earlier_run(xcom: Any) -> dict[TableId, int]:
-    """Return the versions, by table, in the XCom of the same task from an earlier run."""
-    return {parse_result_table(result["table"]): result["version"] for result in _results_in(xcom)}
-
-
-def locations_of_earlier_run(xcom: Any) -> dict[TableId, str]:
-    """Return the locations, by table, in the same XCom, as far as it has them."""
-    return {
-        parse_result_table(result["table"]): location
-        for result in _results_in(xcom)
-        if isinstance(location := result.get("location"), str)
-    }
-
-
-def _results_in(xcom: Any) -> list[Mapping[str, Any]]:
+def seen_by_earlier_run(xcom: Any) -> dict[TableId, TableStatus]:
+    """Return what an earlier run has seen, by table, from the XCom of the same task in that run."""
     if not isinstance(xcom, Mapping):
-        return []
+        return {}
     results = [xcom] if isinstance(xcom.get("table"), str) else list(xcom.values())  # by name, also "table"
-    return [one for one in results if isinstance(one, Mapping) and "table" in one and "version" in one]
+    seen = [
+        TableStatus(parse_result_table(one["table"]), one.get("location"), one["version"])
+        for one in results
+        if isinstance(one, Mapping) and "table" in one and "version" in one
+    ]
+    return {status.table: status for status in seen}
 
 
 def _by_table(argument: str, value: Bound, tables: Sequence[TableId]) -> dict[TableId, int | None]:

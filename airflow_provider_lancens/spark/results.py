@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, ClassVar, Literal, TypeAlias
 
@@ -395,6 +395,20 @@ class FreshnessResult(Result):
 def changes_nothing(outcome: Outcome) -> bool:
     """Return whether a call with this outcome made no version, so that its result has the newest one."""
     return outcome in ("unchanged", "planned")
+
+
+def versions_of_steps(steps: Collection[Result]) -> tuple[int, int]:
+    """Return the version before the first commit of a call's steps, and that of the last one.
+
+    Others may commit before, between and after the steps: the versions of a step that committed nothing are
+    others'. If no step committed, both are the newest version.
+    """
+    all_versions = [(one.previous_version or 0, one.version or 0) for one in steps]
+    committed = [(previous, version) for previous, version in all_versions if previous < version]
+    if not committed:
+        newest = max(version for _, version in all_versions)
+        return newest, newest
+    return min(committed)[0], max(version for _, version in committed)
 
 
 def elapsed(started: float) -> float:

@@ -706,14 +706,10 @@ def _rows_in(stream: pa.Buffer) -> pa.RecordBatchReader:
     """Return the rows of an Arrow IPC stream, in memory that Lance takes."""
     import pyarrow as pa
 
-    from airflow_provider_lancens.namespace.arrow_memory import aligned
+    from airflow_provider_lancens.namespace.arrow_memory import aligned_batch
 
     rows = pa.ipc.open_stream(stream)
-    batches = (
-        pa.RecordBatch.from_arrays([aligned(column) for column in batch.columns], schema=rows.schema)
-        for batch in rows
-    )
-    return pa.RecordBatchReader.from_batches(rows.schema, batches)
+    return pa.RecordBatchReader.from_batches(rows.schema, map(aligned_batch, rows))
 
 
 def _check_rows(rows: pa.RecordBatchReader) -> None:

@@ -104,7 +104,10 @@ def _is_taken(key: str, context: Context, target: ResolvedTable) -> bool:
     from airflow_provider_lancens.spark.options import WriteIdentity
 
     found = look_up(target, WriteIdentity(key, on_existing_key="write_again"), replaces_rows=False).repeated
-    dag_id, task_id, *_ = f"{found.execution_id if found else ''}//".split("/")  # see `execution_id_of`
+    if found is None:
+        return False
+    dag_id, _, rest = found.execution_id.partition("/")  # see `execution_id_of`
+    task_id = rest.partition("/")[0]
     instance, dag = context["ti"], context["task"].dag
     is_other = dag_id == instance.dag_id and task_id != instance.task_id
     return is_other and dag is not None and dag.has_task(task_id)

@@ -98,8 +98,7 @@ def result_of(job: Job, hook: LanceHook, started: float) -> WriteResult:
     Raises:
         LanceRetryableError: the table has no version.
     """
-    committed, unchanged = _committed(job, hook, started)
-    result = committed or unchanged
+    result = _found(job, hook, started)
     if result is None:
         raise LanceRetryableError(f"table {job.table}: the job succeeded, but the table has no version")
     return result
@@ -107,11 +106,12 @@ def result_of(job: Job, hook: LanceHook, started: float) -> WriteResult:
 
 def committed_by(job: Job, hook: LanceHook, started: float) -> WriteResult | None:
     """Return the result of the commit under a job's key, see `result_of`; None if there is none."""
-    return _committed(job, hook, started)[0]
+    result = _found(job, hook, started)
+    return None if result is None or result.outcome == "unchanged" else result
 
 
-def _committed(job: Job, hook: LanceHook, started: float) -> tuple[WriteResult | None, WriteResult | None]:
-    """Return the result of the commit, and the result if there is none; either is None if it isn't there."""
+def _found(job: Job, hook: LanceHook, started: float) -> WriteResult | None:
+    """Return the result of the commit, ``unchanged`` if there is none; None if the table has no version."""
     from airflow_provider_lancens.spark.keys import KeyedCommit, look_up
     from airflow_provider_lancens.spark.table.resolved_table import resolved_table
     from airflow_provider_lancens.spark.write.write_rows import staged_before
@@ -126,10 +126,10 @@ def _committed(job: Job, hook: LanceHook, started: float) -> tuple[WriteResult |
                 version, opened = lookup.version, lookup.latest
                 if lookup.earlier is not None:
                     key = lookup.identity.key
-                    return lookup.earlier.result(target, started, "done", key=key), None
+                    return lookup.earlier.result(target, started, "done", key=key)
                 if stage and (staged := staged_before(lookup)) is not None:
-                    return replace(staged, outcome="staged"), None
-        return None, KeyedCommit(version).result(target, started, "unchanged") if version else None
+                    return replace(staged, outcome="staged")
+        return KeyedCommit(version).result(target, started, "unchanged") if version else None
 
 
 @contextmanager

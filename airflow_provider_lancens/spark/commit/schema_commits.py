@@ -61,6 +61,11 @@ class SchemaCommits:
     made: list[tuple[int, str]] = field(default_factory=list)
     """The versions that were made, with what each one does."""
 
+    @property
+    def versions(self) -> list[int]:
+        """The versions that were made."""
+        return [version for version, _ in self.made]
+
     def run(self, next_step: NextStep, latest: LanceDataset) -> LanceDataset:
         """Make all steps, and return the dataset at the version at which there is none left.
 

@@ -275,7 +275,7 @@ class ColumnRun:
     def _mark(self) -> None:
         commits = SchemaCommits(self.target, _OPERATION)
         self.latest = mark_computed(commits, self.latest, self._column)
-        self.versions += [version for version, _ in commits.made]
+        self.versions += commits.versions
 
     @property
     def _column(self) -> str:
@@ -486,7 +486,7 @@ class _Preparation:
             check_columns(str(self.target.id), pa.schema([*schema, added]))
             commits = SchemaCommits(self.target, _OPERATION)
             latest = add_null_column(commits, latest, added)
-            self.versions.extend(version for version, _ in commits.made)
+            self.versions.extend(commits.versions)
         present = latest.schema.field(column).type
         if requested is not None and present != requested:
             raise spec_errors.TableSchemaValidationError(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
@@ -38,6 +38,7 @@ from airflow_provider_lancens.spark.results import (
     OrphansResult,
     Result,
     elapsed,
+    versions_of_steps,
 )
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec
 
@@ -119,19 +120,6 @@ def planned_maintenance(
     )
 
 
-def _versions(steps: Collection[Result]) -> tuple[int, int]:
-    """Return the version before the first commit of some steps, and that of the last; the same if none is.
-
-    Others may commit between the steps: without a commit of a step, their versions aren't its own.
-    """
-    committed = [(one.previous_version or 0, one.version or 0) for one in steps]
-    committed = [(previous, version) for previous, version in committed if previous < version]
-    if not committed:
-        newest = max(one.version or 0 for one in steps)
-        return newest, newest
-    return min(committed)[0], max(version for _, version in committed)
-
-
 @dataclass(frozen=True, slots=True)
 class _Maintenance:
     spark: Spark
@@ -164,7 +152,7 @@ class _Maintenance:
         steps["expire"] = cleaned
         if orphans is not None:
             steps["orphans"] = orphans
-        previous, version = _versions(steps.values())
+        previous, version = versions_of_steps(steps.values())
         return MaintenanceResult(
             table=state.table,
             location=state.target.dataset.location,

@@ -45,7 +45,7 @@ _log = logging.getLogger(__name__)
 
 _OWN = "_lancens_"
 """Begins the names of all columns by which rows are compared."""
-_RANK, _NUMBERED = f"{_OWN}rank", _OWN
+_RANK = f"{_OWN}rank"
 _BINARY = "UTF8_BINARY"
 
 
@@ -313,7 +313,7 @@ def _same_keys(renamed: DataFrame, on: Sequence[str]) -> Column:
 
 
 def _position(number: int) -> str:
-    return f"{_NUMBERED}{number}"
+    return f"{_OWN}{number}"
 
 
 def _column(name: str) -> Column:

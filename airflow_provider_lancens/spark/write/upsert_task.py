@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_provider_lancens.namespace.arrow_memory import aligned
+from airflow_provider_lancens.namespace.arrow_memory import aligned_batch
 from airflow_provider_lancens.namespace.row_errors import rows_from
 from airflow_provider_lancens.spark.table.dataset_ref import DatasetRef
 from airflow_provider_lancens.spark.table.row_casts import check_no_nulls, conform, converted
@@ -86,11 +86,7 @@ class DeletedKeys:
 def decoded_keys(encoded: Sequence[bytes], keys: pa.Schema) -> pa.Table:
     """Return the keys that tasks have collected."""
     streams = [pa.ipc.open_stream(pa.py_buffer(bytes(one))) for one in encoded]
-    batches = [
-        pa.RecordBatch.from_arrays([aligned(column) for column in batch.columns], schema=keys)
-        for batch in itertools.chain.from_iterable(streams)
-    ]
-    return pa.Table.from_batches(batches, keys)
+    return pa.Table.from_batches(map(aligned_batch, itertools.chain.from_iterable(streams)), keys)
 
 
 def with_kept_columns(

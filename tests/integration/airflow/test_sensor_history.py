@@ -43,24 +43,25 @@ def test_a_cleared_task_starts_from_the_previous_run_and_ends_at_once(wait: Wait
     assert wait(earlier) == first  # its own XCom is cleared, so it reads that of the previous run again
 
 
-def test_a_recreated_table_ends_the_wait(wait: Wait, table: Table) -> None:
+def seen_and_recreated(wait: Wait, table: Table, versions: int) -> tuple[dict[str, Any], str]:
+    """Wait for a table, and create it again with one version; return the former result, and where it is."""
     table.declare()
-    table.advance()
-    table.advance()
+    for _ in range(versions):
+        table.advance()
     earlier = wait()
     table.drop()
     location = table.declare()
     table.advance()
+    return earlier, location
+
+
+def test_a_recreated_table_ends_the_wait(wait: Wait, table: Table) -> None:
+    earlier, location = seen_and_recreated(wait, table, versions=2)
     assert wait(earlier) == {**earlier, "location": location, "version": 1, "previous_version": 2}
 
 
 def test_a_recreated_table_with_as_many_versions_is_read_from_its_first_one(wait: Wait, table: Table) -> None:
-    table.declare()
-    table.advance()
-    earlier = wait()
-    table.drop()
-    location = table.declare()
-    table.advance()
+    earlier, location = seen_and_recreated(wait, table, versions=1)
     again = wait(earlier)
     table.advance()
     assert again == {**earlier, "location": location, "version": 1, "previous_version": None}

@@ -85,7 +85,7 @@ def test_a_wait_does_not_depend_on_a_table_of_the_same_name_that_a_task_upstream
     versions = iter([6, 6, 7])
     table = TableId.parse("sales$orders")
     polled_by(waiting, lambda _: TableStatus(table, "/lake", next(versions)))
-    monkeypatch.setattr(waiting, "_seen_before", lambda _: {table: 6})
+    monkeypatch.setattr(waiting, "_seen_before", lambda _: {table: TableStatus(table, None, 6)})
     monkeypatch.setattr(waiting, "_made_upstream", lambda _: {table: 100})
 
     found = waiting.execute({"ti": None})

@@ -10,18 +10,17 @@ from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.table_status import TableStatus, VersionCondition
 from airflow_provider_lancens.sensors.version_bounds import (
     AwaitedVersion,
-    locations_of_earlier_run,
     read_wanted,
+    seen_by_earlier_run,
     versions_in_xcoms,
-    versions_of_earlier_run,
 )
 
 TABLES = [TableId.parse("sales$orders"), TableId.parse("sales$items")]
 
 
 def wanted(after: Any = None, least: Any = None, **seen: int) -> list[tuple[VersionCondition, int | None]]:
-    earlier = {TableId.parse(f"sales${name}"): version for name, version in seen.items()}
-    found = read_wanted(TABLES, after, least, lambda: earlier)
+    earlier = [TableStatus(TableId.parse(f"sales${name}"), None, one) for name, one in seen.items()]
+    found = read_wanted(TABLES, after, least, lambda: {one.table: one for one in earlier})
     assert [one.table for one in found] == TABLES
     return [(one.condition, one.previous) for one in found]
 
@@ -82,7 +81,7 @@ def test_only_a_version_that_must_exist_counts_whatever_has_created_it() -> None
 
 
 def test_the_last_seen_version_is_not_read_if_a_bound_is_given() -> None:
-    def never() -> dict[TableId, int]:
+    def never() -> dict[TableId, TableStatus]:
         raise AssertionError
 
     read_wanted(TABLES, 1, None, never)
@@ -106,7 +105,7 @@ def test_the_last_seen_version_is_not_read_if_a_bound_is_given() -> None:
     ],
 )
 def test_the_last_seen_version_is_read_from_an_earlier_xcom(xcom: Any, seen: dict[str, int]) -> None:
-    assert {str(table): version for table, version in versions_of_earlier_run(xcom).items()} == seen
+    assert {str(table): one.version for table, one in seen_by_earlier_run(xcom).items()} == seen
 
 
 @pytest.mark.parametrize(
@@ -129,7 +128,8 @@ def test_data_counts_as_new_after_the_last_known_version(
 
 def test_a_version_that_an_upstream_task_committed_ends_a_wait_that_an_earlier_run_has_seen() -> None:
     table = TableId.parse("sales$orders")
-    [awaited] = read_wanted([table], None, None, lambda: {table: 4}, lambda: {table: 4})
+    earlier = TableStatus(table, None, 4)
+    [awaited] = read_wanted([table], None, None, lambda: {table: earlier}, lambda: {table: 4})
 
     assert awaited.condition == VersionCondition(min_version=4)
     assert awaited.condition.holds(TableStatus(table, "/lake", 4))
@@ -147,9 +147,8 @@ def test_a_table_that_was_created_again_elsewhere_does_not_continue_the_versions
         [table],
         None,
         None,
-        lambda: versions_of_earlier_run(xcom),
+        lambda: seen_by_earlier_run(xcom),
         lambda: {TableId.parse(name): made for name, made in upstream.items()},
-        lambda: locations_of_earlier_run(xcom),
     )
     found = awaited.seen_at(now)
 
@@ -165,7 +164,8 @@ def test_a_table_that_was_created_again_elsewhere_does_not_continue_the_versions
 
 def test_a_version_that_was_committed_upstream_to_another_table_of_the_name_is_not_waited_for() -> None:
     table = TableId.parse("sales$orders")
-    [awaited] = read_wanted([table], None, None, lambda: {table: 4}, lambda: {table: 100})
+    earlier = TableStatus(table, None, 4)
+    [awaited] = read_wanted([table], None, None, lambda: {table: earlier}, lambda: {table: 100})
     unreachable, before, after = (TableStatus(table, "/lake", version) for version in (0, 4, 5))
 
     assert awaited.seen_at(TableStatus(table, "/lake", 100)) == awaited
