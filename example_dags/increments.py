@@ -91,6 +91,7 @@ with DAG(
         task_id="move",
         table=ORDERS,
         version=changes.output["version"],
+        location=changes.output["location"],
         tag="revenue",
         expires_after=timedelta(days=30),  # so that the files aren't kept if this DAG is deleted
         **given,

@@ -94,7 +94,12 @@ with DAG(
         **given,
     )
     move = LanceTagOperator(
-        task_id="move", table=READINGS, version=changes.output["version"], tag="highs", **given
+        task_id="move",
+        table=READINGS,
+        version=changes.output["version"],
+        location=changes.output["location"],
+        tag="highs",
+        **given,
     )
     # [END howto_pipeline_tasks]
 

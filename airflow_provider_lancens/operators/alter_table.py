@@ -35,11 +35,11 @@ class LanceAlterTableOperator(LanceOperator):
     column, the task's process rewrites it, and no other column.
 
     Its XCom is ``{"table": str, "operation": str, "outcome": str, "version": int, "previous_version": int,
-    "columns": list[str], "dropped_indices": list[str], "seconds": float, "reason": str}``: ``columns`` are
-    the changed columns by their new names, ``dropped_indices`` the dropped indices. ``outcome`` is
-    ``unchanged`` if there was nothing to do; otherwise, if an outlet is the table's asset or an asset alias,
-    the extra of its event contains the table and both versions: of this try, without what an earlier one has
-    committed.
+    "columns": list[str], "dropped_indices": list[str], "seconds": float, "reason": str, "location": str |
+    None}``: ``columns`` are the changed columns by their new names, ``dropped_indices`` the dropped indices.
+    ``outcome`` is ``unchanged`` if there was nothing to do; otherwise, if an outlet is the table's asset or
+    an asset alias, the extra of its event contains the table and both versions: of this try, without what an
+    earlier one has committed.
 
     Args:
         table: table identifier, ``database$table``. Templated.

@@ -25,8 +25,9 @@ class LanceFindChangesOperator(LanceOperator):
     ``previous_version`` is None, and all rows are changes. A bookmark that wasn't moved for its
     ``expires_after`` expires at a clean-up, and changes after it may be lost, deletions among them.
 
-    Its XCom is ``{"table": str, "previous_version": int | None, "version": int}``, which can be passed to an
-    ingestion's ``inputs``, whose function reads ``orders.changes()``, and to ``lake.table``.
+    Its XCom is ``{"table": str, "previous_version": int | None, "version": int, "location": str}``, which can
+    be passed to an ingestion's ``inputs``, whose function reads ``orders.changes()``, and to ``lake.table``.
+    Its ``version`` and ``location`` are passed to `LanceTagOperator`.
 
     Args:
         table: table identifier, ``database$table``. Templated.
@@ -74,4 +75,5 @@ class LanceFindChangesOperator(LanceOperator):
                 found.expired_at,
             )
         self.log.info("Table %s: versions after %s, up to %s", table, previous, newest)
-        return {"table": str(table), "previous_version": previous, "version": newest}
+        pinned = {"table": str(table), "previous_version": previous, "version": newest}
+        return {**pinned, "location": unread.location}

@@ -23,9 +23,10 @@ class LanceComputeColumnOperator(LanceSparkOperator):
 
     Its XCom is ``{"table": str, "operation": str, "outcome": str, "version": int, "previous_version": int,
     "column": str, "computed": int, "nulls": int, "files": int, "bytes": int, "commits": int, "seconds":
-    float, "reason": str}``: ``computed`` counts the computed values, ``nulls`` the rows of changed fragments
-    that still have none. If it committed and an outlet is the table's asset or an asset alias, the extra of
-    its event contains the table and both versions: of this try, without what an earlier one has committed.
+    float, "reason": str, "location": str | None}``: ``computed`` counts the computed values, ``nulls`` the
+    rows of changed fragments that still have none. If it committed and an outlet is the table's asset or an
+    asset alias, the extra of its event contains the table and both versions: of this try, without what an
+    earlier one has committed.
 
     Args:
         table: table identifier, ``database$table``. Templated.

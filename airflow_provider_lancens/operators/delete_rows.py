@@ -27,13 +27,13 @@ class LanceDeleteOperator(LanceOperator):
     retried finds that commit and doesn't delete rows added since; a cleared task deletes the rows that match
     then. Their bytes remain on the storage until a compaction and a clean-up.
 
-    Its XCom is ``{"table": str, "operation": str, "outcome": str, "version": int,
-    "previous_version": int | None, "inserted": int, "updated": int, "deleted": int, "files": int,
-    "bytes": int, "key": str | None, "staged_version": None, "seconds": float, "reason": str}``:
-    ``deleted`` counts the deleted rows, ``files`` the fragments that contained them; no bytes are written.
-    ``outcome`` is ``found`` if an earlier try of the same execution made the commit, ``skipped`` if
-    another execution did, and ``planned`` with `dry_run`. If an outlet is the table's asset or an asset
-    alias, the extra of its event contains the table, both versions, the operation and the rows.
+    Its XCom is ``{"table": str, "operation": str, "outcome": str, "version": int, "previous_version": int |
+    None, "inserted": int, "updated": int, "deleted": int, "files": int, "bytes": int, "key": str | None,
+    "staged_version": None, "seconds": float, "reason": str, "location": str | None}``: ``deleted`` counts the
+    deleted rows, ``files`` the fragments that contained them; no bytes are written. ``outcome`` is ``found``
+    if an earlier try of the same execution made the commit, ``skipped`` if another execution did, and
+    ``planned`` with `dry_run`. If an outlet is the table's asset or an asset alias, the extra of its event
+    contains the table, both versions, the operation and the rows.
 
     Args:
         table: table identifier, ``database$table``. Templated.

@@ -57,16 +57,16 @@ class LanceWriteOperator(LanceSparkOperator):
     with it, even if the task is killed, and so does a driver that runs on a cluster. If the worker of such a
     driver is lost, the retry waits for that driver rather than submitting another one.
 
-    Its XCom is ``{"table": str, "operation": str, "outcome": str, "version": int | None,
-    "previous_version": int | None, "inserted": int, "updated": int, "deleted": int, "files": int,
-    "bytes": int, "key": str | None, "staged_version": str | None, "seconds": float, "reason": str}``,
-    and can be passed as an input of another such task. ``outcome`` is ``done``; ``staged``, and then
-    ``staged_version`` names the version, and ``version`` is None; ``unchanged`` if there were no rows to
-    append; ``found`` if an earlier try committed or staged the rows; or ``skipped`` if `on_existing_key` says
-    that nothing is written, since another run, or this task before it was cleared, has committed under the
-    key: then a warning says so, and how to write it again. If an outlet is the table's asset or an asset
-    alias, the extra of its event contains the table, both versions, the operation and the rows; a staged
-    version has none, and a skipped write after which others have committed emits no event.
+    Its XCom is ``{"table": str, "operation": str, "outcome": str, "version": int | None, "previous_version":
+    int | None, "inserted": int, "updated": int, "deleted": int, "files": int, "bytes": int, "key": str |
+    None, "staged_version": str | None, "seconds": float, "reason": str, "location": str | None}``, and can be
+    passed as an input of another such task. ``outcome`` is ``done``; ``staged``, and then ``staged_version``
+    names the version, and ``version`` is None; ``unchanged`` if there were no rows to append; ``found`` if an
+    earlier try committed or staged the rows; or ``skipped`` if `on_existing_key` says that nothing is
+    written, since another run, or this task before it was cleared, has committed under the key: then a
+    warning says so, and how to write it again. If an outlet is the table's asset or an asset alias, the extra
+    of its event contains the table, both versions, the operation and the rows; a staged version has none, and
+    a skipped write after which others have committed emits no event.
 
     Args:
         table: table identifier, ``database$table``. Templated.

@@ -49,11 +49,11 @@ class LanceMaintainOperator(LanceSparkOperator):
     stay, and the error names the step.
 
     Its XCom is ``{"table": str, "operation": str, "outcome": str, "version": int, "previous_version": int,
-    "steps": dict[str, dict], "seconds": float, "reason": str}``. ``steps`` has the results by step:
-    ``compact``, ``index.<name>``, ``expire``, and ``orphans`` if it was asked for and due, each as the XCom
-    of the operator for this step, with a ``reason``. ``outcome`` is ``planned`` with `dry_run`. If it
-    committed a version and an outlet is the table's asset or an asset alias, the extra of its event contains
-    the table and both versions.
+    "steps": dict[str, dict], "seconds": float, "reason": str, "location": str | None}``. ``steps`` has the
+    results by step: ``compact``, ``index.<name>``, ``expire``, and ``orphans`` if it was asked for and due,
+    each as the XCom of the operator for this step, with a ``reason``. ``outcome`` is ``planned`` with
+    `dry_run`. If it committed a version and an outlet is the table's asset or an asset alias, the extra of
+    its event contains the table and both versions.
 
     Args:
         table: table identifier, ``database$table``. Templated.

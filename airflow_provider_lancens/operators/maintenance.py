@@ -41,9 +41,9 @@ class LanceCompactTableOperator(LanceSparkOperator):
 
     Its XCom is ``{"table": str, "operation": str, "outcome": str, "version": int, "previous_version": int,
     "fragments_removed": int, "fragments_added": int, "files_removed": int, "files_added": int, "tasks": int,
-    "seconds": float, "reason": str}``. If it committed and an outlet is the table's asset or an asset alias,
-    the extra of its event contains the table and both versions. With `dry_run`, ``outcome`` is ``planned``,
-    and ``fragments_removed`` counts the fragments that would be rewritten.
+    "seconds": float, "reason": str, "location": str | None}``. If it committed and an outlet is the table's
+    asset or an asset alias, the extra of its event contains the table and both versions. With `dry_run`,
+    ``outcome`` is ``planned``, and ``fragments_removed`` counts the fragments that would be rewritten.
 
     Args:
         table: table identifier, ``database$table``. Templated.
@@ -114,10 +114,9 @@ class LanceCreateIndexOperator(LanceSparkOperator):
     A repeated task finds the index by its name and doesn't start Spark.
 
     Its XCom is ``{"table": str, "operation": str, "outcome": str, "version": int, "previous_version": int,
-    "index": str, "column": str, "index_type": str, "rows": int, "segments": int, "bytes": int,
-    "seconds": float, "reason": str}``.
-    If it built the index and an outlet is the table's asset or an asset alias, the extra of its event
-    contains the table and both versions.
+    "index": str, "column": str, "index_type": str, "rows": int, "segments": int, "bytes": int, "seconds":
+    float, "reason": str, "location": str | None}``. If it built the index and an outlet is the table's asset
+    or an asset alias, the extra of its event contains the table and both versions.
 
     Args:
         table: table identifier, ``database$table``. Templated.

@@ -32,10 +32,11 @@ class LancePublishOperator(LanceOperator):
 
     Its XCom is ``{"table": str, "operation": str, "outcome": str, "version": int, "previous_version": int |
     None, "inserted": int, "updated": int, "deleted": int, "files": int, "bytes": int, "key": str | None,
-    "staged_version": None, "seconds": float, "reason": str}``. ``outcome`` is ``found`` if an earlier try
-    published it, ``skipped`` if an earlier run did, and ``unchanged`` if the ingestion had no rows. If an
-    outlet is the table's asset or an asset alias, the extra of its event contains the table, both versions
-    and the rows; a skipped publication after which others have committed emits no event.
+    "staged_version": None, "seconds": float, "reason": str, "location": str | None}``. ``outcome`` is
+    ``found`` if an earlier try published it, ``skipped`` if an earlier run did, and ``unchanged`` if the
+    ingestion had no rows. If an outlet is the table's asset or an asset alias, the extra of its event
+    contains the table, both versions and the rows; a skipped publication after which others have committed
+    emits no event.
 
     Args:
         staged: the staged version: the output of an ingestion with ``stage=True``, or a mapping with its

@@ -25,12 +25,11 @@ class LanceReleaseOperator(LanceOperator):
     looks up. The released versions are tagged, so that clean-ups keep them.
 
     Its XCom is ``{"table": str, "operation": str, "outcome": str, "version": int, "previous_version": int |
-    None, "key": str | None, "tables": dict[str, int], "seconds": float,
-    "reason": str}``: ``table`` and ``version`` are
-    the release set's; ``outcome`` is ``found`` if an earlier try of the same execution made the
-    release, and ``skipped`` if another execution did. If an outlet is the asset of the release set's table,
-    or an asset alias, the extra of its event contains the versions, and ``tables``; a skipped release after a
-    newer one emits no event.
+    None, "key": str | None, "tables": dict[str, int], "seconds": float, "reason": str, "location": str |
+    None}``: ``table`` and ``version`` are the release set's; ``outcome`` is ``found`` if an earlier try of
+    the same execution made the release, and ``skipped`` if another execution did. If an outlet is the asset
+    of the release set's table, or an asset alias, the extra of its event contains the versions, and
+    ``tables``; a skipped release after a newer one emits no event.
 
     Args:
         release_set: identifier of the release set's table, ``database$table``. Templated.

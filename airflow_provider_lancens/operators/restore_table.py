@@ -72,12 +72,12 @@ class LanceRestoreOperator(LanceOperator):
 
     Its XCom is ``{"table": str, "operation": str, "outcome": str, "version": int, "previous_version": int,
     "restored_version": int | None, "undone": list[dict], "key": str | None, "inserted": int, "updated": int,
-    "deleted": int, "files": int, "bytes": int, "staged_version": None, "seconds": float, "reason": str}``.
-    ``undone`` has the commits that it undoes: ``version``, ``operation``, ``key``, ``inserted``, ``updated``
-    and ``deleted`` of each. ``outcome`` is ``found`` if an earlier try of the same execution made the commit,
-    and ``skipped`` if another execution did; ``undone`` is then empty. It is ``planned`` with `dry_run`, and
-    ``version`` the newest one. The counts are 0. If an outlet is the
-    table's asset or an asset alias, the extra of its event contains the table, both versions and
+    "deleted": int, "files": int, "bytes": int, "staged_version": None, "seconds": float, "reason": str,
+    "location": str | None}``. ``undone`` has the commits that it undoes: ``version``, ``operation``, ``key``,
+    ``inserted``, ``updated`` and ``deleted`` of each. ``outcome`` is ``found`` if an earlier try of the same
+    execution made the commit, and ``skipped`` if another execution did; ``undone`` is then empty. It is
+    ``planned`` with `dry_run`, and ``version`` the newest one. The counts are 0. If an outlet is the table's
+    asset or an asset alias, the extra of its event contains the table, both versions and
     ``restored_version``; a skipped restore after which others have committed emits no event.
 
     Args:

@@ -25,10 +25,10 @@ class LanceStreamOperator(LanceSparkOperator):
     is committed under a key of the query and the epoch's number: a task that is killed, retried, cleared or
     run twice at the same time writes each row once.
 
-    Its XCom is ``{"table": str, "operation": str, "outcome": str, "version": int | None,
-    "previous_version": int | None, "epochs": int, "inserted": int, "updated": int, "deleted": int,
-    "files": int, "bytes": int, "seconds": float, "reason": str}``: ``previous_version`` is the version before
-    the first epoch of this try. If there were rows and an outlet is the table's asset or an asset alias, the
+    Its XCom is ``{"table": str, "operation": str, "outcome": str, "version": int | None, "previous_version":
+    int | None, "epochs": int, "inserted": int, "updated": int, "deleted": int, "files": int, "bytes": int,
+    "seconds": float, "reason": str, "location": str | None}``: ``previous_version`` is the version before the
+    first epoch of this try. If there were rows and an outlet is the table's asset or an asset alias, the
     extra of its event contains the table, both versions and the rows.
 
     Args:

@@ -26,10 +26,10 @@ class LanceCleanUpVersionsOperator(LanceOperator):
 
     Its XCom is ``{"table": str, "operation": str, "outcome": str, "version": int, "previous_version": int,
     "versions": int, "files": int, "bytes": int, "kept_by_tag": int, "expired_keys": int, "expired_bookmarks":
-    list[str], "clones": list[str], "seconds": float, "reason": str}``: how many were removed, how many older
-    ones a tag protects, how many idempotency keys expired, the names of the bookmarks that weren't moved in
-    time, and the shallow clones for which files were kept. The table's version advances only if a write is
-    presumed dead: an empty commit then prevents that write from committing.
+    list[str], "clones": list[str], "seconds": float, "reason": str, "location": str | None}``: how many were
+    removed, how many older ones a tag protects, how many idempotency keys expired, the names of the bookmarks
+    that weren't moved in time, and the shallow clones for which files were kept. The table's version advances
+    only if a write is presumed dead: an empty commit then prevents that write from committing.
 
     Args:
         table: table identifier, ``database$table``. Templated.
@@ -101,10 +101,10 @@ class LanceCleanUpVersionsOperator(LanceOperator):
 class LanceRemoveOrphansOperator(LanceOperator):
     """Remove files of failed writes, which no version references and no running write needs.
 
-    Its XCom is ``{"table": str, "operation": str, "outcome": str, "version": int | None,
-    "previous_version": int | None, "files": int, "bytes": int, "unfenced": int, "clones": list[str],
-    "seconds": float, "reason": str}``: what was or would be removed, and the shallow clones for which such
-    files were kept; ``unfenced`` counts writes that seem dead, but whose files are kept.
+    Its XCom is ``{"table": str, "operation": str, "outcome": str, "version": int | None, "previous_version":
+    int | None, "files": int, "bytes": int, "unfenced": int, "clones": list[str], "seconds": float, "reason":
+    str, "location": str | None}``: what was or would be removed, and the shallow clones for which such files
+    were kept; ``unfenced`` counts writes that seem dead, but whose files are kept.
 
     Args:
         table: table identifier, ``database$table``. Templated.

@@ -72,10 +72,10 @@ class LanceCheckTableOperator(LanceOperator):
 
     Every version is opened, so it takes long on a table with many versions.
 
-    Its XCom is ``{"table": str, "operation": str, "outcome": str, "version": int | None,
-    "previous_version": int | None, "verdict": str, "catalog_version": int | None, "storage_version": int |
-    None, "checked": int, "missing_files": dict[int, list[str]], "complete_version": int | None,
-    "seconds": float, "reason": str}``, with the catalog's and the storage's versions before any repair;
+    Its XCom is ``{"table": str, "operation": str, "outcome": str, "version": int | None, "previous_version":
+    int | None, "verdict": str, "catalog_version": int | None, "storage_version": int | None, "checked": int,
+    "missing_files": dict[int, list[str]], "complete_version": int | None, "seconds": float, "reason": str,
+    "location": str | None}``, with the catalog's and the storage's versions before any repair;
     ``missing_files`` are the paths by version, of the ``checked`` versions, and ``complete_version`` is the
     newest version that lacks none. ``outcome`` is ``done`` if the storage's version was adopted, else
     ``unchanged``. ``verdict`` is one of:

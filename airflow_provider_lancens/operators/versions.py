@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
-from airflow_provider_lancens.hooks.template_args import check_choice, parse_table, parse_version
+from airflow_provider_lancens.hooks.template_args import check_choice, parse_table, parse_text, parse_version
 from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink
 from airflow_provider_lancens.operators.lance_operator import (
     SKIP,
@@ -28,9 +28,9 @@ class LanceAdvanceVersionOperator(LanceOperator):
     """Advance a managed table's version in the metastore, by compare-and-set, after a commit made elsewhere.
 
     Its XCom is ``{"table": str, "operation": str, "outcome": str, "version": int, "previous_version": int,
-    "seconds": float, "reason": str}``; ``outcome`` is ``unchanged`` if the table was already at the new
-    version. If an outlet is the table's asset or an asset alias, the extra of its event contains the table
-    and both versions.
+    "seconds": float, "reason": str, "location": str | None}``; ``outcome`` is ``unchanged`` if the table was
+    already at the new version. If an outlet is the table's asset or an asset alias, the extra of its event
+    contains the table and both versions.
 
     Args:
         table: table identifier, ``database$table``; its version must be managed by the metastore. Templated.
@@ -92,10 +92,13 @@ class LanceTagOperator(LanceOperator):
         expires_after: how long the version is kept, if the tag isn't moved again, after this task or, if
             later, after the commit of the next version, unless that was cleaned up; then a clean-up makes
             the tag expire, and logs a warning. By default it doesn't expire.
+        location: where the table was that has the version, from the XCom that the version is from: if another
+            table has the name by then, the task fails, and the tag isn't moved. None or empty doesn't check
+            it. Templated.
         lance_conn_id: a connection of any of this provider's types. Templated.
     """
 
-    template_fields: Sequence[str] = ("table", "version", "tag", "lance_conn_id")
+    template_fields: Sequence[str] = ("table", "version", "tag", "location", "lance_conn_id")
 
     def __init__(
         self,
@@ -104,6 +107,7 @@ class LanceTagOperator(LanceOperator):
         version: int | str,
         tag: str,
         expires_after: timedelta | None = None,
+        location: str | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -112,20 +116,24 @@ class LanceTagOperator(LanceOperator):
         self.version = version
         self.tag = tag
         self.expires_after = expires_after
+        self.location = location
 
     def execute(self, context: Context) -> dict[str, Any]:
         """Tag the version.
 
         Raises:
-            AirflowFailException: there is no such table or version, or the tag's name is invalid.
+            AirflowFailException: there is no such table or version, the tag's name is invalid, or the table
+                is at another location.
             LanceRetryableError: the metastore or the storage is unavailable.
         """
         from airflow_provider_lancens.hooks.table_checks import check_tag
+        from airflow_provider_lancens.operators._spark.pinned_inputs import PinnedTable
 
         table, version = parse_table(self.table), needed_version("version", self.version)
-        tag = check_tag(self.tag)
+        tag, pinned = check_tag(self.tag), PinnedTable(table, version, parse_text(self.location))
         with self.opened(context) as lake:
-            lake.table(table).move_bookmark(tag, version, expires_after=self.expires_after, allow_older=True)
+            opened = lake.table(pinned.as_result())
+            opened.move_bookmark(tag, expires_after=self.expires_after, allow_older=True)
         self.log.info("Version %d of table %s is tagged as %s", version, table, tag)
         return {**table_result(table, "tag", "done"), "version": version, "tag": tag}
 

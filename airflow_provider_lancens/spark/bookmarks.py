@@ -172,6 +172,8 @@ class UnreadVersions:
     """Up to which version it has read; None if it has no bookmark yet."""
     version: int | None
     """The newest version of the table; None without data."""
+    location: str
+    """The root of the table's dataset."""
 
     @property
     def previous_version(self) -> int | None:
@@ -207,15 +209,15 @@ def find_unread(target: ResolvedTable, name: str) -> UnreadVersions:
         InvalidInputError: (13) no tag may have this name, or it names a version of a branch.
         InvalidTableStateError: (19) the bookmark is at a version that the table doesn't have yet.
     """
-    latest, files = target.open_latest(), target.dataset.manifests
+    latest, files, location = target.open_latest(), target.dataset.manifests, str(target.dataset.location)
     tag = None if latest is None else list_tags(latest).get(name)
     if tag is None:
         # Before the consumer does its work, rather than when the bookmark is moved.
         check_tag_name(name, "bookmark")
     if latest is None:
-        return UnreadVersions(None, None)
+        return UnreadVersions(None, None, location)
     if tag is None:
-        return UnreadVersions(find_expiry(files, name, latest.version), latest.version)
+        return UnreadVersions(find_expiry(files, name, latest.version), latest.version, location)
     if not is_on_main(tag):
         raise spec_errors.InvalidInputError(
             f"table {target.id}: tag {name!r} names a version of branch {tag['branch']!r}, and only the "
@@ -231,7 +233,7 @@ def find_unread(target: ResolvedTable, name: str) -> UnreadVersions:
             f"never be read. Move the bookmark to the last version that its consumer has read: "
             f"Table.move_bookmark({name!r}, version, allow_older=True)"
         )
-    return UnreadVersions(bookmark_of(name, tag, newest, files), newest)
+    return UnreadVersions(bookmark_of(name, tag, newest, files), newest, location)
 
 
 def bookmarks_of(tags: Mapping[str, Any], newest: int, files: Manifests) -> list[Bookmark]:

@@ -37,12 +37,14 @@ class FunctionInput:
     version: int
     previous_version: int | None = None
     """The version that `changes` follow; 0 if all rows are changes, None if the input doesn't say."""
+    location: str | None = None
+    """Where the table was that has the version; None if the input doesn't say."""
 
     def as_result(self) -> dict[str, Any]:
         """Return it as a result that `LanceCatalog.table` opens."""
         opened = {"table": self.table, "version": self.version}
         since = {} if self.previous_version is None else {"previous_version": self.previous_version}
-        return {**opened, **since}
+        return {**opened, **since, **({} if self.location is None else {"location": self.location})}
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Self, Ty
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import FIRST_STAGED, InvalidIdentifierError, TableId, staged_number
+from airflow_provider_lancens.namespace.locations import described_location, location_fault, shown_location
 from airflow_provider_lancens.namespace.update_interval import EXPECTED_UPDATE
 from airflow_provider_lancens.spark.argument_checks import check_arguments, check_fields
 from airflow_provider_lancens.spark.execution import Begin, PendingWrite
@@ -120,6 +121,8 @@ class Table:
         at: int | None = None,
         previous: int | None = None,
         declaration: CatalogResult | None = None,
+        *,
+        location: str | None = None,
     ) -> None:
         self.declaration = declaration
         self.lake = lake
@@ -127,13 +130,17 @@ class Table:
         self._at = at
         self._previous = previous
         """The version after which its rows are changes, if it was opened by a result that says so."""
+        self._location = location
+        """Where the dataset was that has the version `_at`; None if it isn't known."""
 
     @classmethod
     def of_result(cls, lake: LanceCatalog, result: Mapping[str, Any]) -> Self:
         """Return the table of a result, an XCom or an asset event, opened at its version.
 
+        If it has a location, each method refuses another table that has the name by then.
+
         Raises:
-            InvalidInputError: (13) it has no table, or no version.
+            InvalidInputError: (13) it has no table, or no version, or its location isn't text.
         """
         if "table" not in result or not {"version", "staged_version"} & set(result):
             raise spec_errors.InvalidInputError(
@@ -156,7 +163,7 @@ class Table:
             )
         # The rows of a first version are changes since version 0.
         previous = _number_in(result, "previous_version") or 0 if "previous_version" in result else None
-        return cls(lake, table, version, previous)
+        return cls(lake, table, version, previous, location=_location_in(result))
 
     def __repr__(self) -> str:
         return f"Table({self.name!r}{f', version {self._at}' if self.is_pinned else ''})"
@@ -206,7 +213,7 @@ class Table:
             number = self._number_of(target, version)
             if version is not None:
                 target.check_version(number)
-            return Table(self.lake, self._table, number)
+            return self._opened_at(target, number)
 
     @property
     @_verb("reading the schema of")
@@ -222,7 +229,9 @@ class Table:
     @property
     @_verb("looking up")
     def location(self) -> str:
-        """The root of its dataset."""
+        """The root of its dataset: of one opened at a version, where the dataset with this version is."""
+        if self._location is not None:
+            return self._location
         with self._resolved() as target:
             return str(target.dataset.location)
 
@@ -734,7 +743,8 @@ class Table:
             elif after_version is not None:
                 previous = self._number_of(target, after_version, "after_version")
                 target.check_version(previous)
-        return Changes(Table(self.lake, self._table, version), previous or 0, None, None, if_unavailable)
+            opened = self._opened_at(target, version)
+        return Changes(opened, previous or 0, None, None, if_unavailable)
 
     @_verb("finding changes of")
     def find_changes(self, bookmark: str, *, if_unavailable: IfUnavailable = "fail") -> UnreadVersions:
@@ -763,14 +773,7 @@ class Table:
         if self._at is None:
             version = self._range_of_task(target, bookmark, previous, version)
         position = None if found is None or found.is_expired else found.version
-        return Changes(
-            Table(self.lake, self._table, version),
-            previous,
-            bookmark,
-            position,
-            if_unavailable,
-            location=target.dataset.location,
-        )
+        return Changes(self._opened_at(target, version), previous, bookmark, position, if_unavailable)
 
     def _range_of_task(self, target: ResolvedTable, bookmark: str, after: int, version: int) -> int:
         """Return up to which version the running task reads: in its later tries as in the first."""
@@ -1476,7 +1479,26 @@ class Table:
         from airflow_provider_lancens.spark.table.resolved_table import resolved_table
 
         with resolved_table(self.lake.source, self._table) as target:
+            self._check_location(target.dataset.location)
             yield target
+
+    def _check_location(self, location: str) -> None:
+        """Refuse a table that was declared under this name after the version was returned.
+
+        Raises:
+            InvalidTableStateError: (19) it is at another location. It isn't retried: a later try would find
+                what this one has written, and pass over the rows of the other table.
+        """
+        if self._location is not None and self._location.rstrip("/") != location.rstrip("/"):
+            raise spec_errors.InvalidTableStateError(
+                f"table {self.name} was dropped and declared again, or registered at another location, after "
+                f"its version {self._at} was returned: it was at {shown_location(self._location)}, and is at "
+                f"{shown_location(location)} now. Clear the task that returned the version, or run it "
+                "again under another key: it then gets the versions of the table that has the name now"
+            )
+
+    def _opened_at(self, target: ResolvedTable, version: int) -> Table:
+        return Table(self.lake, self._table, version, location=str(target.dataset.location))
 
     @contextmanager
     def _opened(self) -> Iterator[tuple[ResolvedTable, LanceDataset]]:
@@ -1569,8 +1591,6 @@ class Changes:
         bookmark: str | None,
         position: int | None,
         if_unavailable: IfUnavailable,
-        *,
-        location: str | None = None,
     ) -> None:
         self.table = table
         """The table, opened at the last version of the range."""
@@ -1579,8 +1599,6 @@ class Changes:
         self._position = position
         """The bookmark's version when the range was fixed; None if it was new or expired."""
         self._if_unavailable = if_unavailable
-        self._location = location
-        """Where the table's data was when the range was fixed; None without a bookmark."""
 
     def __repr__(self) -> str:
         return f"Changes({self.table.name!r}, after version {self._previous}, up to {self.version})"
@@ -1675,14 +1693,6 @@ class Changes:
         moving = f"moving bookmark {self._bookmark!r} of table {table.name!r}"
         execution_id, version = execution.execution_id, self.version
         with table.lake.attempt(moving), table._resolved() as target:
-            if target.dataset.location != self._location:
-                # Not retryable: a later try would find what this one has written, and pass over new rows.
-                raise spec_errors.InvalidTableStateError(
-                    f"table {table.name} was dropped and declared again, or registered at another location, "
-                    f"while its changes up to version {self.version} were read; bookmark {self._bookmark!r} "
-                    "was not moved. Clear the task, or run it again under another key: it then reads the "
-                    "table that has the name now"
-                )
             files = target.dataset.manifests
             if execution_id:
                 version = common_end(files, self._bookmark, execution_id, self._previous, version)
@@ -1699,6 +1709,23 @@ def _number_in(result: Mapping[str, Any], field: str) -> int | None:
     if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 0):
         return value
     raise spec_errors.InvalidInputError(f"{field}: expected a whole number of at least 0, got {value!r}")
+
+
+def _location_in(result: Mapping[str, Any]) -> str | None:
+    """Return the location in a result; None if it has none.
+
+    Raises:
+        InvalidInputError: (13) it isn't text, or not a location.
+    """
+    value = result.get("location")
+    if value is None or value == "":
+        return None
+    if not isinstance(value, str):
+        raise spec_errors.InvalidInputError(f"location: expected text, got {value!r}")
+    location = described_location(value)
+    if (fault := location_fault(location)) is not None:
+        raise spec_errors.InvalidInputError(f"location: {fault}")
+    return location
 
 
 def _needed_key(key: object) -> WriteIdentity:

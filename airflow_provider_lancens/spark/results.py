@@ -39,7 +39,7 @@ class Result:
     location: str | None = field(default=None, compare=False)
     """The root of the table's dataset, which tells two tables of one name apart; None if it isn't known."""
 
-    _hidden: ClassVar[frozenset[str]] = frozenset({"newest_version", "location"})
+    _hidden: ClassVar[frozenset[str]] = frozenset({"newest_version"})
     """Fields that aren't part of the XCom."""
 
     @property
@@ -56,8 +56,7 @@ class Result:
     @property
     def event(self) -> dict[str, Any]:
         """Further fields of the asset event's extra, besides the table and the versions."""
-        # Airflow encodes text of no other type, such as `Location`.
-        location = {} if self.location is None else {"location": str(self.location)}
+        location = {} if self.location is None else {"location": _plain(self.location)}
         return {"operation": self.operation, **self._details, **location}
 
     @property
@@ -105,6 +104,8 @@ class CatalogResult:
 def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {name: _plain(one) for name, one in value.items()}
+    if isinstance(value, str):
+        return str(value)  # Airflow encodes text of no other type, such as `Location`
     return [_plain(one) for one in value] if isinstance(value, (list, tuple)) else value
 
 
@@ -320,7 +321,7 @@ class OrphansResult(Result):
     paths: tuple[str, ...] = ()
     """The files, relative to the table's location; not part of the XCom."""
 
-    _hidden: ClassVar[frozenset[str]] = frozenset({"newest_version", "location", "paths"})
+    _hidden: ClassVar[frozenset[str]] = frozenset({"newest_version", "paths"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -340,7 +341,7 @@ class MaintenanceResult(Result):
         """Return the result as plain JSON values."""
         left_out = {*self._hidden, "steps"}
         values = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in left_out}
-        return {**values, "steps": {name: step.as_dict() for name, step in self.steps.items()}}
+        return {**_plain(values), "steps": {name: step.as_dict() for name, step in self.steps.items()}}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -189,7 +189,10 @@ class FunctionOfTask:
         if not self.newest:
             return self
         found = {name: hook.table(str(one)).at() for name, one in self.newest.items()}
-        tables = {name: FunctionInput(one.name, one.version or 0) for name, one in found.items()}
+        tables = {
+            name: FunctionInput(one.name, one.version or 0, location=one.location)
+            for name, one in found.items()
+        }
         return replace(self, inputs=FunctionInputs({**self.inputs.tables, **tables}), newest={})
 
     def readings(self) -> Sequence[Reading]:

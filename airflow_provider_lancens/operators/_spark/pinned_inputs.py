@@ -50,6 +50,8 @@ class PinnedTable:
 
     table: TableId
     version: int
+    location: str | None = None
+    """Where the table was that has the version; None if the XCom doesn't say."""
 
     @classmethod
     def parse(cls, argument: str, value: Any, *, may_be_staged: bool = True, allowed: str = _RESULTS) -> Self:
@@ -68,19 +70,21 @@ class PinnedTable:
         if not isinstance(value, Mapping) or "table" not in value or not _VERSIONS & set(value):
             raise AirflowFailException(f"{argument}={value!r}; allowed: {allowed}")
         table = parse_result_table(str(value["table"]))
+        location = parse_text(value.get("location"))
         if staged := parse_text(value.get("staged_version")):
-            return cls(table, _staged(argument, staged, may_be_staged=may_be_staged))
+            return cls(table, _staged(argument, staged, may_be_staged=may_be_staged), location)
         version = parse_version(f"{argument}['version']", value.get("version"))
         if version is None:
             raise AirflowFailException(
                 f"{argument}: its version is {value.get('version')!r}; expected a number. The task "
                 "that it is taken from has written nothing"
             )
-        return cls(table, version)
+        return cls(table, version, location)
 
     def as_result(self) -> dict[str, Any]:
         """Return it as a result that the methods of a catalog and of a table take."""
-        return {"table": str(self.table), "version": self.version}
+        at = {} if self.location is None else {"location": self.location}
+        return {"table": str(self.table), "version": self.version, **at}
 
 
 _READ_OPTIONS = {"changes", "filter", "if_unavailable"}
@@ -113,4 +117,4 @@ def parse_input(argument: str, value: Any) -> FunctionInput | TableId:
     previous = None
     if "previous_version" in value:
         previous = parse_version(f"{argument}['previous_version']", value["previous_version"]) or 0
-    return FunctionInput(str(pinned.table), pinned.version, previous)
+    return FunctionInput(str(pinned.table), pinned.version, previous, pinned.location)

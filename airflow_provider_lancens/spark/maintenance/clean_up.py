@@ -358,6 +358,7 @@ def clean_up_versions(
             is_done = bool(removed.files + removed.versions + expired_keys + len(bookmarks))
             result = ExpireResult(
                 table=str(opened.target.id),
+                location=opened.target.dataset.location,
                 operation=_EXPIRE_VERSIONS,
                 outcome="planned" if dry_run else "done" if is_done else "unchanged",
                 version=opened.version,
@@ -380,6 +381,7 @@ def not_cleaned_up(state: TableState, reason: str, *, dry_run: bool = False) -> 
     """Return the result where a clean-up isn't due."""
     return ExpireResult(
         table=state.table,
+        location=state.target.dataset.location,
         operation=_EXPIRE_VERSIONS,
         outcome="planned" if dry_run else "unchanged",
         version=state.version,

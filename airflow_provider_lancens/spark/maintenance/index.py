@@ -551,6 +551,7 @@ def not_indexed(state: TableState, coverage: Coverage, reason: str) -> IndexResu
     spec = coverage.spec
     return IndexResult(
         table=state.table,
+        location=state.target.dataset.location,
         operation=_CREATE_INDEX,
         outcome="unchanged",
         index=spec.name,

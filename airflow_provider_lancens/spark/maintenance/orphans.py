@@ -144,6 +144,7 @@ class _Search:
         newest = self.target.latest_version()
         return OrphansResult(
             table=str(self.target.id),
+            location=self.target.dataset.location,
             operation="remove_orphans",
             outcome="planned" if dry_run else "done" if paths else "unchanged",
             version=newest,

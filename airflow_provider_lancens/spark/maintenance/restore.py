@@ -68,6 +68,8 @@ class FileCheck:
     """The missing paths by version, relative to the table's location."""
     complete_version: int | None
     """The newest version that lacks no file; None if there is none."""
+    location: str
+    """The root of the table's dataset."""
 
 
 def check_files(namespace: NamespaceSpec | LanceNamespace, table: TableId | str) -> FileCheck:
@@ -94,7 +96,7 @@ def check_files(namespace: NamespaceSpec | LanceNamespace, table: TableId | str)
         checked = {version: _missing(target, version) for version in versions if version <= (newest or 0)}
         missing = {version: paths for version, paths in checked.items() if paths}
         whole = max((version for version, paths in checked.items() if not paths), default=None)
-        return FileCheck(str(target.id), newest, len(checked), missing, whole)
+        return FileCheck(str(target.id), newest, len(checked), missing, whole, target.dataset.location)
 
 
 def check_result(
@@ -118,6 +120,7 @@ def check_result(
     is_done = adopted and compared is not None and compared.verdict not in ("consistent", "files_missing")
     return CheckResult(
         table=str(table),
+        location=None if files is None else files.location,
         operation="check",
         outcome="done" if is_done else "unchanged",
         version=newest,

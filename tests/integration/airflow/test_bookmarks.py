@@ -7,7 +7,7 @@ from typing import Any
 
 import lance
 import pytest
-from lance_namespace import LanceNamespace
+from lance_namespace import DeclareTableRequest, DropTableRequest, LanceNamespace
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException, AirflowSkipException
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
@@ -41,7 +41,15 @@ def orders(request: pytest.FixtureRequest, table: Table, run: Run) -> Table:
     return table
 
 
-def test_the_consumer_of_an_expired_bookmark_fails_once_with_advice(run: Run, orders: Table) -> None:
+@pytest.fixture
+def hook(lake: str) -> LanceHook:
+    """The hook that the operators use."""
+    return LanceHook.for_connection(lake)
+
+
+def test_the_consumer_of_an_expired_bookmark_fails_once_with_advice(
+    run: Run, orders: Table, hook: LanceHook
+) -> None:
     find = {"table": str(orders), "bookmark": "revenue"}
     assert run(LanceFindChangesOperator, **find)["previous_version"] == 1  # its version is still there
 
@@ -55,12 +63,36 @@ def test_the_consumer_of_an_expired_bookmark_fails_once_with_advice(run: Run, or
     with pytest.raises(AirflowFailException, match=message):
         run(LanceFindChangesOperator, **find)
     found = run(LanceFindChangesOperator, **find, if_unavailable="read_all")
-    assert found == {"table": str(orders), "previous_version": None, "version": 3}
+    assert found == {
+        "table": str(orders),
+        "previous_version": None,
+        "version": 3,
+        "location": hook.table(str(orders)).location,
+    }
 
     run(LanceTagOperator, table=str(orders), version=3, tag="revenue")
     orders.advance()
     assert run(LanceFindChangesOperator, **find)["previous_version"] == 3
     assert run(LanceCleanUpVersionsOperator, table=str(orders), older_than=NOW)["expired_bookmarks"] == []
+
+
+def test_a_bookmark_does_not_pass_over_rows_of_a_table_that_was_declared_again(
+    run: Run, orders: Table, namespace: LanceNamespace
+) -> None:
+    find = {"table": str(orders), "bookmark": "revenue"}
+    found = run(LanceFindChangesOperator, **find)
+    namespace.drop_table(DropTableRequest(id=orders.id))
+    namespace.declare_table(DeclareTableRequest(id=orders.id))
+    for _ in range(4):
+        orders.advance()
+
+    move = {"table": str(orders), "tag": "revenue", "version": found["version"]}
+    with pytest.raises(AirflowFailException, match=r"was dropped and declared again.*version 3 was returned"):
+        run(LanceTagOperator, **move, location=found["location"])
+
+    again = run(LanceFindChangesOperator, **find)
+    assert (again["previous_version"], again["version"]) == (None, 4)
+    run(LanceTagOperator, **move, location=again["location"])
 
 
 def test_changes_of_a_table_that_does_not_exist_fail_rather_than_skip_what_follows(
@@ -122,9 +154,9 @@ def test_a_pin_of_a_sensor_is_not_listed(run: Run, orders: Table, namespace: Lan
 
 
 def test_the_lance_page_shows_when_bookmarks_expire_and_which_have(
-    lake: str, run: Run, orders: Table
+    hook: LanceHook, run: Run, orders: Table
 ) -> None:
-    hook, given = LanceHook.for_connection(lake), {"table": str(orders)}
+    given = {"table": str(orders)}
     run(LanceTagOperator, **given, version=2, tag="report")
     run(LanceTagOperator, **given, version=2, tag="slow", expires_after=timedelta(days=3))
     [late, slow] = [one for one in list_bookmarks(hook.get_conn(), str(orders)) if one.expires_at]

@@ -136,7 +136,7 @@ def test_a_source_that_does_not_fit_is_told_its_parameters_and_the_call(source: 
 def test_an_input_is_any_mapping_with_a_table_and_a_version(version: object) -> None:
     xcom_of_a_sensor = {"table": "db$flights", "version": version, "previous_version": 2, "location": "/x"}
 
-    assert parse_input("inputs['flights']", xcom_of_a_sensor) == FunctionInput("db$flights", 3, 2)
+    assert parse_input("inputs['flights']", xcom_of_a_sensor) == FunctionInput("db$flights", 3, 2, "/x")
     assert parse_input("inputs['flights']", {**PINNED, "previous_version": None}).previous_version == 0  # type: ignore[union-attr]
     assert parse_input("inputs['flights']", PINNED).previous_version is None  # type: ignore[union-attr]
     assert parse_input("inputs['flights']", "db.flights") == TableId.parse("db$flights")

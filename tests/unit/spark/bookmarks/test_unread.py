@@ -29,7 +29,7 @@ def test_it_is_what_follows_the_bookmark_up_to_the_newest_version(orders: Orders
 
 
 def test_without_a_bookmark_it_is_everything(orders: Orders) -> None:
-    assert table(orders).find_changes("another") == UnreadVersions(None, 4)
+    assert table(orders).find_changes("another") == UnreadVersions(None, 4, table(orders).location)
     assert table(orders).find_changes("another").previous_version is None
 
 

@@ -427,5 +427,5 @@ def test_the_result_of_an_upsert_tells_what_it_did_to_rows(before: ResolvedTable
     assert (result.operation, result.outcome, result.key) == ("upsert", "done", "january")
     assert result.changes == {"inserted": 3, "updated": 2, "deleted": 1}
     assert result.event == {"operation": "upsert", **result.changes, "location": before.dataset.location}
-    assert "location" not in result.as_dict()
+    assert type(result.as_dict()["location"]) is str, "Airflow encodes text of no other type"
     assert "5 rows, 1 file, 10 bytes, 2 updated, 1 deleted" in str(result)
