@@ -250,11 +250,14 @@ class LanceWriteOperator(LanceSparkOperator):
         return fingerprint_of({"source": fingerprint}, *given)
 
     def _parsed_source(self) -> IngestSource:
-        from airflow_provider_lancens.operators._spark.ingest_sources import FilesOfTask, FunctionOfTask
+        from airflow_provider_lancens.operators._spark.ingest_sources import (
+            FileIngestSource,
+            FunctionIngestSource,
+        )
 
         if callable(self.source):
-            return FunctionOfTask.parse(self.source, self.inputs, self.op_kwargs)
-        return FilesOfTask.parse(self.files)
+            return FunctionIngestSource.parse(self.source, self.inputs, self.op_kwargs)
+        return FileIngestSource.parse(self.files)
 
     def _written(
         self, source: IngestSource, writes: CandidateWrites, context: Context
@@ -408,6 +411,6 @@ def _checked_later(condition: str | None) -> str | None:
 
 def _template_of(files: FileSource | Mapping[str, Any]) -> dict[str, Any]:
     # Imported only for a DAG that has such a source: each imported module slows down parsing all other DAGs.
-    from airflow_provider_lancens.operators._spark.ingest_sources import FilesOfTask
+    from airflow_provider_lancens.operators._spark.ingest_sources import FileIngestSource
 
-    return FilesOfTask.template_of(files)
+    return FileIngestSource.template_of(files)

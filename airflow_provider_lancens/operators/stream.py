@@ -116,14 +116,14 @@ class LanceStreamOperator(LanceSparkOperator):
                 was killed.
         """
         from airflow_provider_lancens.lineage.task_lineage import TableWrite
-        from airflow_provider_lancens.operators._spark.ingest_sources import FunctionOfTask
+        from airflow_provider_lancens.operators._spark.ingest_sources import FunctionIngestSource
         from airflow_provider_lancens.operators._spark.result_log import log_result
         from airflow_provider_lancens.spark.streaming.write_available import write_available
 
         table, checkpoint = parse_table(self.table), parse_text(self.checkpoint)
         if checkpoint is None:
             raise AirflowFailException("checkpoint: expected the path of a folder, got blank text")
-        source = FunctionOfTask.parse(self.source, {}, self.op_kwargs)
+        source = FunctionIngestSource.parse(self.source, {}, self.op_kwargs)
         with (
             self.connected(f"streaming into table {str(table)!r}") as namespace,
             self.spark(self.spark_deployment()) as spark,

@@ -51,15 +51,16 @@ _MAY_NOT_BE_EMPTY = ("version", *_CONDITIONS, "on", "key")
 
 
 _CONTEXT_KEY = "lance_writes"
-"""Key of the `WritesOfTask` in the task's context."""
+"""Key of the `SharedTaskState` in the task's context."""
 
 
 @dataclass(slots=True)
-class WritesOfTask:
-    """What the running task has read and written so far, in all its blocks.
+class SharedTaskState:
+    """Reads and writes of a running task, shared by all its `lance_spark` blocks.
 
-    Two blocks that counted their writes each from one would give one key to two of them, and the second would
-    be taken for a retry of the first. A table counts by its name alone, since two connections may lead to it.
+    Writes without a key are numbered across blocks: if each block started at 1, two writes would have one
+    key, and the second would be mistaken for a retry of the first. Tables are identified by name alone, since
+    several connections may lead to one table.
     """
 
     outlets: Sequence[Any]
@@ -81,22 +82,22 @@ class WritesOfTask:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     @classmethod
-    def of(cls, context: Any) -> WritesOfTask:
-        """Return the writes of a task, which its context keeps."""
-        # By one call, since several threads may make the first one.
-        found: WritesOfTask = context.setdefault(_CONTEXT_KEY, cls(tuple(context["task"].outlets)))
-        return found
+    def of(cls, context: Any) -> SharedTaskState:
+        """Return the state that is stored in a task's context."""
+        # `setdefault` is atomic: several threads may ask first.
+        state: SharedTaskState = context.setdefault(_CONTEXT_KEY, cls(tuple(context["task"].outlets)))
+        return state
 
     def begin_range(self, name: str) -> None:
         """Begin a block whose writes belong to a range of changes.
 
         Raises:
-            AirflowFailException: another thread is in such a block, whose range the key of a write would have
-                or not, as it happens.
+            AirflowFailException: another thread is in such a block: whether the key of a write contains that
+                range would depend on timing.
         """
         with self.lock:
             thread = threading.get_ident()
-            if others := [one for one, owner in self.ranges if owner != thread]:
+            if others := [other for other, owner in self.ranges if owner != thread]:
                 raise AirflowFailException(
                     f"changes: another thread of this task is in a block of bookmark {others[0]!r}, so that "
                     "it isn't known to which of the two a write belongs; begin one block after the other one"
@@ -110,32 +111,31 @@ class WritesOfTask:
         Args:
             table: the table's name.
             identify: returns the key.
-            is_counted: whether no key was given. Then two threads would also take their numbers in any order,
-                and in another one in a retry, where the keys differ by a digest of the rows.
+            is_counted: whether no key was given, so that a number identifies the write. The order in
+                which threads take numbers may differ in a retry, even where keys contain a digest of the rows.
 
         Raises:
-            AirflowFailException: another thread makes a write under it, for which this one would be taken, or
-                both have none.
+            AirflowFailException: another thread is writing under the same key, or both writes have no key.
         """
         with self.lock:
             key = identify()
-            made = {(table, key), *([(table, None)] if is_counted else [])}
-            if taken := made & self.running:
+            started = {(table, key), *([(table, None)] if is_counted else [])}
+            if taken := started & self.running:
                 how = f"under the key {key!r}" if (table, key) in taken else "without a key"
                 raise AirflowFailException(
                     f"table {table}: another thread of this task is writing to it {how}, for which this "
                     "write would be taken; set the key of each write to what identifies its rows"
                 )
-            self.running |= made
+            self.running |= started
         try:
             yield key
         finally:
             with self.lock:
-                self.running -= made
+                self.running -= started
 
 
-class TaskWrites(Execution):
-    """Identifies the writes of a task in one of its blocks, and records its reads and writes."""
+class BlockExecution(Execution):
+    """A `lance_spark` block of a task: identifies its writes, and records its reads and writes."""
 
     def __init__(self, hook: LanceHook, context: Context) -> None:
         self._hook = hook
@@ -144,8 +144,8 @@ class TaskWrites(Execution):
         """The counted writes to each table that this block has written to."""
 
     @cached_property
-    def _task(self) -> WritesOfTask:
-        return WritesOfTask.of(self._context)
+    def _task(self) -> SharedTaskState:
+        return SharedTaskState.of(self._context)
 
     def check_given(self, method: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         """See `Execution.check_given`.
@@ -176,15 +176,15 @@ class TaskWrites(Execution):
 
         A failed computation that is repeated next keeps its number, by which it skips what it has finished.
         """
-        task, of, computation = self._task, (str(table), column), (where, what)
+        task, target, computation = self._task, (str(table), column), (where, what)
         with task.lock:
-            is_repeated = of in task.failed and task.failed.pop(of) == computation
-            task.computed[of] += not is_repeated
-            number = task.computed[of]
+            is_repeated = target in task.failed and task.failed.pop(target) == computation
+            task.computed[target] += not is_repeated
+            number = task.computed[target]
         try:
             yield numbered_execution_id(execution_id_of(self._context), number)
         except BaseException:
-            task.failed[of] = computation
+            task.failed[target] = computation
             raise
 
     def begin_range(self, name: str) -> None:
@@ -242,7 +242,7 @@ class TaskWrites(Execution):
     def report(self, table: TableId, result: WriteResult) -> None:
         """See `Execution.report`: an outlet that is the table's asset is updated."""
         written = LanceTable.of(self._hook.asset_authority, table)
-        with self._task.lock:  # one thread reads the event that another one extends
+        with self._task.lock:  # threads that write to one table extend the same event
             if result.is_outdated:
                 self._task.outdated.append(written)
             elif result.version is not None:
@@ -250,13 +250,13 @@ class TaskWrites(Execution):
                 emit_asset_event(self._context, self._task.outlets, written, version, previous, result.event)
             self._leave_out_outdated()
             self._task.written.append(result.as_dict())
-            self._context["ti"].xcom_push(WRITES_XCOM, self._task.written)  # a sensor downstream looks there
+            self._context["ti"].xcom_push(WRITES_XCOM, self._task.written)  # read by sensors downstream
 
     def _leave_out_outdated(self) -> None:
         """Emit no event for a table of which each write so far was skipped and is outdated."""
         if self._task.outdated:
             task = self._context["task"]
-            task.outlets = list(self._task.outlets)  # an asset that was left out may have an event by now
+            task.outlets = list(self._task.outlets)  # undo removals: an asset may have an event since
             for table in self._task.outdated:
                 emit_no_event(self._context, task, table)
 
@@ -266,13 +266,13 @@ class TaskWrites(Execution):
             try:
                 if counted.has_missing_writes(self._hook.get_conn()):
                     _log.warning(_LEFT, table, counted.made)
-            except Exception as error:  # noqa: BLE001 - all writes are committed: the task has done its work
+            except Exception as error:  # noqa: BLE001 - all writes are committed, so the task must not fail
                 _log.info(
                     "table %s: earlier writes of the task weren't looked for: %s", table, redact(str(error))
                 )
 
     def _task_key(self, digest: Callable[[], str | None]) -> str:
-        """Return the task's part of a default key; without a told mapped item, the digest of its rows."""
+        """Return the task's part of a default key; with a digest of the rows if its item is unknown."""
         from airflow_provider_lancens.operators._spark.mapped_item import UnknownMappedItemError
 
         try:
@@ -281,7 +281,7 @@ class TaskWrites(Execution):
             if (item := digest()) is None:
                 raise
             key = default_key(self._context, item=item[-16:])
-        # Other rows than the rows of a range that the task read before, such as in an earlier execution.
+        # Rows computed from another range of changes are another write.
         return "/".join([key, *(name for name, _ in self._task.ranges)])
 
     def _execution_id(self, table: str, key: str) -> str:
@@ -332,9 +332,9 @@ def lance_spark(
         _ends_with(context["task"]) as work,
         work.session(name, (deployment.with_hive_tables(hook) if hive_tables else deployment).conf) as spark,
     ):
-        writes = TaskWrites(hook, context)
-        yield hook.catalog(spark=spark, execution=writes)
-        writes.warn_of_missing_writes()
+        block = BlockExecution(hook, context)
+        yield hook.catalog(spark=spark, execution=block)
+        block.warn_of_missing_writes()
 
 
 @contextmanager
@@ -347,5 +347,5 @@ def _ends_with(task: Any) -> Iterator[CancellableSparkWork]:
             yield work
         finally:
             del task.on_kill
-            if outer is not None:  # the handler of a block around this one
+            if outer is not None:  # restore the handler of the enclosing block
                 task.on_kill = outer

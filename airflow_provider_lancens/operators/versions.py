@@ -60,10 +60,12 @@ class LanceAdvanceVersionOperator(LanceOperator):
         expected = needed_version("expected_version", self.expected_version)
         new, started = needed_version("version", self.version), time.monotonic()
         with self.opened(context) as lake:
-            advanced = lake.table(table).advance(new, expected_version=expected)
+            opened = lake.table(table)
+            advanced, location = opened.advance(new, expected_version=expected), opened.location
         self.log.info("Table %s is at version %d (changed by this task: %s)", table, new, advanced)
         result = Result(
             table=str(table),
+            location=location,
             operation="advance",
             outcome="done" if advanced else "unchanged",
             version=new,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Self, Ty
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import FIRST_STAGED, InvalidIdentifierError, TableId, staged_number
-from airflow_provider_lancens.namespace.locations import described_location, location_fault, shown_location
+from airflow_provider_lancens.namespace.locations import Location, described_location
 from airflow_provider_lancens.namespace.update_interval import EXPECTED_UPDATE
 from airflow_provider_lancens.spark.argument_checks import check_arguments, check_fields
 from airflow_provider_lancens.spark.execution import Begin, PendingWrite
@@ -1479,23 +1479,8 @@ class Table:
         from airflow_provider_lancens.spark.table.resolved_table import resolved_table
 
         with resolved_table(self.lake.source, self._table) as target:
-            self._check_location(target.dataset.location)
+            target.check_location(self._location, self._at)
             yield target
-
-    def _check_location(self, location: str) -> None:
-        """Refuse a table that was declared under this name after the version was returned.
-
-        Raises:
-            InvalidTableStateError: (19) it is at another location. It isn't retried: a later try would find
-                what this one has written, and pass over the rows of the other table.
-        """
-        if self._location is not None and self._location.rstrip("/") != location.rstrip("/"):
-            raise spec_errors.InvalidTableStateError(
-                f"table {self.name} was dropped and declared again, or registered at another location, after "
-                f"its version {self._at} was returned: it was at {shown_location(self._location)}, and is at "
-                f"{shown_location(location)} now. Clear the task that returned the version, or run it "
-                "again under another key: it then gets the versions of the table that has the name now"
-            )
 
     def _opened_at(self, target: ResolvedTable, version: int) -> Table:
         return Table(self.lake, self._table, version, location=str(target.dataset.location))
@@ -1715,17 +1700,14 @@ def _location_in(result: Mapping[str, Any]) -> str | None:
     """Return the location in a result; None if it has none.
 
     Raises:
-        InvalidInputError: (13) it isn't text, or not a location.
+        InvalidInputError: (13) it isn't text, or not a location that a table may have.
     """
     value = result.get("location")
     if value is None or value == "":
         return None
     if not isinstance(value, str):
         raise spec_errors.InvalidInputError(f"location: expected text, got {value!r}")
-    location = described_location(value)
-    if (fault := location_fault(location)) is not None:
-        raise spec_errors.InvalidInputError(f"location: {fault}")
-    return location
+    return Location.of(described_location(value))
 
 
 def _needed_key(key: object) -> WriteIdentity:

@@ -111,14 +111,10 @@ class PinnedTables:
 
     def _pin(self, table: Table) -> QueriedTable:
         from airflow_provider_lancens.spark.storage_failures import storage_failures
-        from airflow_provider_lancens.spark.table.opened_version import open_version
-        from airflow_provider_lancens.spark.table.resolved_table import resolved_table
 
         if not table.is_pinned and table.id in self._newest:  # another name of it
             return self._newest[table.id]
-        pinned = table.at()
-        with resolved_table(self.lake.source, TableId(pinned.id)) as target:
-            dataset = open_version(target, pinned.version)
+        with table.at()._opened() as (target, dataset):
             location, options = target.dataset.location, target.dataset.storage_options
         failures = partial(storage_failures, location, options)
         found = QueriedTable(target.id, dataset.version, TableScan(dataset, failures))

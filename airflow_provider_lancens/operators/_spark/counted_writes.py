@@ -1,4 +1,4 @@
-"""Writes of a task without a key: the number of each, and whether it still identifies the same rows."""
+"""Writes without a key, identified by their number, and checks that a number still means the same rows."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 class CountedWrites:
     """A task's writes to a table that have no key: the number of each identifies it.
 
-    A number is a position: another list in a loop gives the same number to other rows. So what is found under
-    a number is compared by its fingerprint, and after a difference no further number is trusted.
+    A number is a position in the task: if a loop runs over another list, the same number means other rows. So
+    a commit found under a number is compared by its fingerprint, and after a mismatch the next writes fail.
     """
 
     table: str
@@ -35,7 +35,7 @@ class CountedWrites:
         """Return the key of the next write; a failed write that is repeated keeps its key.
 
         Raises:
-            AirflowFailException: an earlier write was another one than the number says.
+            AirflowFailException: an earlier number of this task no longer meant the same rows.
         """
         if self._doubt is not None:
             raise self._refusal(self._doubt)
@@ -66,7 +66,7 @@ class CountedWrites:
         """Begin a write: look up its key, and check whether a commit under it is this write.
 
         Raises:
-            AirflowFailException: it is another one, or that can't be known and other writes were made before.
+            AirflowFailException: it is another write, or that is unknown and the task makes several writes.
             InvalidTableStateError: (19) it cannot be determined whether the key was committed.
         """
         from airflow_provider_lancens import spec_errors
@@ -88,7 +88,7 @@ class CountedWrites:
         if not self._is_compared and context.write.is_own(found):
             return context  # a retry of the same code
         if context.earlier is None and not self._is_one_of_several(target, request):
-            return context  # the only write of the task, which is made again
+            return context  # the task's only write, made again by another execution
         doubt = (
             f"table {self.table}: the task's write number {self.made + 1} was committed before, as version "
             f"{found.version}, and it isn't known whether with the same rows"
@@ -96,7 +96,7 @@ class CountedWrites:
         self._doubt = doubt
         if self.made or context.earlier is None:
             raise self._refusal(doubt)
-        # The first write of a task may be its only one: the task itself then identifies it.
+        # The first write may be the only one, which the task itself identifies; the next one is refused.
         return context
 
     def _is_one_of_several(self, target: ResolvedTable, request: WriteRequest) -> bool:

@@ -58,7 +58,7 @@ class IngestSource(Protocol):
 
 
 @dataclass(slots=True)
-class FilesOfTask:
+class FileIngestSource:
     """Files that executors read directly."""
 
     files: FileSource
@@ -74,7 +74,7 @@ class FilesOfTask:
                 Airflow's UI would show; the message names it.
         """
         if isinstance(source, FileSource):
-            source = {one.name: getattr(source, one.name) for one in fields(source)}
+            source = {item.name: getattr(source, item.name) for item in fields(source)}
         if not isinstance(source, Mapping):
             raise TypeError(
                 f"source={source!r}; allowed: a function source(spark, **inputs, **op_kwargs), a FileSource "
@@ -155,7 +155,7 @@ class FilesOfTask:
 
 
 @dataclass(frozen=True, slots=True)
-class FunctionOfTask:
+class FunctionIngestSource:
     """A function that returns rows."""
 
     function: Source

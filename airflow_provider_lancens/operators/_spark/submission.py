@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException, LanceRetryableError
 from airflow_provider_lancens.operators._spark.candidate_writes import ignoring_unusable_key
-from airflow_provider_lancens.operators._spark.ingest_sources import FunctionOfTask
+from airflow_provider_lancens.operators._spark.ingest_sources import FunctionIngestSource
 from airflow_provider_lancens.spark.function_inputs import WHOLE
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def make_job(
     """
     from airflow_provider_lancens.spark.submit import Job, name_of
 
-    if not isinstance(source, FunctionOfTask):
+    if not isinstance(source, FunctionIngestSource):
         raise AirflowFailException(
             "source: must be a function with deploy-mode cluster; for files use deploy-mode client"
         )

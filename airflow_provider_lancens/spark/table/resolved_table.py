@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.identifiers import InvalidIdentifierError, TableId
-from airflow_provider_lancens.namespace.locations import Location, described_location
+from airflow_provider_lancens.namespace.locations import Location, described_location, shown_location
 from airflow_provider_lancens.namespace.managed.managed_versions import unknown_versions_error
 from airflow_provider_lancens.namespace.property_keys import storage_options
 from airflow_provider_lancens.namespace.storage.allowed_locations import AllowedLocations
@@ -101,6 +101,25 @@ class ResolvedTable:
                 f"table {self.id}: the property {LAYOUT!r} of its catalog table is "
                 f"{self.declared_layout[:200]!r}, which is no layout ({error}); correct or remove it"
             ) from error
+
+    def check_location(self, location: str | None, version: int | None) -> None:
+        """Refuse a table that was declared under this name after a version was returned.
+
+        Args:
+            location: where the table was that has the version; None if that isn't known.
+            version: the version, for the message.
+
+        Raises:
+            InvalidTableStateError: (19) this one is at another location. It isn't retried: a later try would
+                find what this one has written, and pass over the rows of the other table.
+        """
+        if location is not None and location != self.dataset.location:
+            raise spec_errors.InvalidTableStateError(
+                f"table {self.id} was dropped and declared again, or registered at another location, after "
+                f"its version {version} was returned: it was at {shown_location(location)}, and is at "
+                f"{shown_location(self.dataset.location)} now. Clear the task that returned the version, or "
+                "run it again under another key: it then gets the versions of the table that has the name now"
+            )
 
     def latest_version(self) -> int | None:
         """Return the newest version; None if the table is declared and nothing was written yet."""

@@ -91,8 +91,8 @@ def test_columns_are_added_once_empty_or_computed(change: Change, orders: Table,
     versions["operation"] = "alter_table"
     added = {"columns": ["note", "v", "at", "twice", "zero"], "dropped_indices": []}
     location = orders.namespace.describe_table(DescribeTableRequest(id=orders.id)).location
-    event = {**versions, "location": location}
-    assert first == {**versions, **added, "outcome": "done", "reason": "", "event": event}
+    at = {"location": location}
+    assert first == {**versions, **added, **at, "outcome": "done", "reason": "", "event": {**versions, **at}}
     assert again["outcome"] != "done"
     assert (again["version"], again["columns"], again["event"]["previous_version"]) == (4, [], 4)
     empty = dict.fromkeys(columns)

@@ -68,6 +68,7 @@ def test_matching_rows_are_deleted_and_the_metastore_has_the_new_version(
 ) -> None:
     answer = delete("n >= 2 AND n < 4")
 
+    described = orders.namespace.describe_table(DescribeTableRequest(id=orders.id))
     assert answer.pop("seconds") > 0
     assert answer == {
         "table": str(orders),
@@ -83,9 +84,10 @@ def test_matching_rows_are_deleted_and_the_metastore_has_the_new_version(
         "key": "dag/wait/manual__1",
         "staged_version": None,
         "reason": "",
+        "location": described.location,
     }
     assert numbers(orders) == [1, 4]
-    assert orders.namespace.describe_table(DescribeTableRequest(id=orders.id)).version == 3
+    assert described.version == 3
 
 
 def test_a_cleared_task_deletes_what_matches_now(delete: Delete, orders: Table) -> None:

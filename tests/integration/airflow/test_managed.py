@@ -116,6 +116,7 @@ def test_a_version_is_advanced_once(run: Run, table: Table, managed: str) -> Non
     commit_directly(managed)
     arguments = {"table": str(table), "expected_version": "1", "version": "2"}
     moved = {"table": str(table), "operation": "advance", "version": 2, "previous_version": 1, "reason": ""}
+    moved["location"] = managed
     for outcome in ("done", "unchanged"):
         answer = run(LanceAdvanceVersionOperator, **arguments)
         assert answer == {**moved, "outcome": outcome, "seconds": answer["seconds"]}
@@ -163,6 +164,7 @@ def test_a_consistent_metastore_and_storage_are_reported_as_such(
         "missing_files": {},
         "complete_version": 1,
         "reason": f"table {table}: metastore at 1, storage at 1: consistent",
+        "location": managed,
     }
 
 

@@ -17,7 +17,7 @@ from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.lineage import task_lineage
 from airflow_provider_lancens.lineage.task_lineage import TableWrite, TaskLineage
 from airflow_provider_lancens.operators.delete_rows import LanceDeleteOperator
-from airflow_provider_lancens.operators.taskflow import TaskWrites
+from airflow_provider_lancens.operators.taskflow import BlockExecution
 from airflow_provider_lancens.spark.results import WriteResult
 from airflow_provider_lancens.ui.catalog import uri_of
 from tests.integration.airflow.lifecycle import Attempt
@@ -86,7 +86,7 @@ def test_a_write_of_a_function_updates_the_asset(table: Table, shared: str) -> N
     )
 
     context: Any = {"task": task, "ti": instance, "outlet_events": events}
-    TaskWrites(LanceHook(shared), context).report(TableId.parse(str(table)), written)
+    BlockExecution(LanceHook(shared), context).report(TableId.parse(str(table)), written)
 
     assert events[asset].extra["version"] == 3
 

@@ -82,7 +82,7 @@ def late_ones(spark: SparkSession, flights: Table, than: int) -> DataFrame:
     return flights.read(filter=f"delay > {than}")
 
 
-def test_the_operator_returns_what_it_committed(ingest: Ingest, tables: list[str]) -> None:
+def test_the_operator_returns_what_it_committed(ingest: Ingest, tables: list[str], lake: str) -> None:
     answer = ingest(table=tables[0], source=some_flights, op_kwargs={"count": 10})
 
     assert answer.pop("bytes") > 0
@@ -100,6 +100,7 @@ def test_the_operator_returns_what_it_committed(ingest: Ingest, tables: list[str
         "key": "dag/ingest/manual__1",
         "staged_version": None,
         "reason": "",
+        "location": LanceHook.for_connection(lake).table(tables[0]).location,
     }
 
 

@@ -13,7 +13,7 @@ from airflow_provider_lancens.operators._spark.idempotency import (
     default_key,
     write_key,
 )
-from airflow_provider_lancens.operators._spark.ingest_sources import FunctionOfTask
+from airflow_provider_lancens.operators._spark.ingest_sources import FunctionIngestSource
 from airflow_provider_lancens.operators._spark.pinned_inputs import parse_input
 from airflow_provider_lancens.operators.ingest import (
     LanceAppendOperator,
@@ -127,7 +127,7 @@ def takes_the_input_first(flights: object) -> None: ...
 )
 def test_a_source_that_does_not_fit_is_told_its_parameters_and_the_call(source: Any, message: str) -> None:
     with pytest.raises(AirflowFailException, match=message) as raised:
-        FunctionOfTask.parse(source, {"flights": PINNED}, {})
+        FunctionIngestSource.parse(source, {"flights": PINNED}, {})
     assert "positional arguments" not in str(raised.value)
     assert str(raised.value).endswith("a function source(spark, **inputs, **op_kwargs) that returns rows")
 
@@ -149,7 +149,7 @@ def test_an_input_has_no_arguments_of_a_read(further: dict[str, Any]) -> None:
     message = r"inputs\['flights'\]: \['.*'\] aren't allowed here; the function gets a table"
 
     with pytest.raises(AirflowFailException, match=message):
-        FunctionOfTask.parse(lambda spark, flights: flights, {"flights": {**PINNED, **further}}, {})
+        FunctionIngestSource.parse(lambda spark, flights: flights, {"flights": {**PINNED, **further}}, {})
 
 
 def test_the_default_key_is_the_task_and_its_data_interval() -> None:

@@ -6,11 +6,11 @@ from typing import Any, cast
 import pytest
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
-from airflow_provider_lancens.operators.taskflow import TaskWrites, lance_spark
+from airflow_provider_lancens.operators.taskflow import BlockExecution, lance_spark
 from airflow_provider_lancens.spark.lance_catalog import LanceCatalog
 
 NOTHING = cast("Any", None)
-LAKE = LanceCatalog(NOTHING, execution=TaskWrites(NOTHING, NOTHING))
+LAKE = LanceCatalog(NOTHING, execution=BlockExecution(NOTHING, NOTHING))
 """Without Spark and a connection: what is refused, is refused before anything is done."""
 TABLE = LAKE.table("db.t")
 ROWS: Any = None

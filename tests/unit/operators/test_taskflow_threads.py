@@ -13,13 +13,13 @@ from airflow_provider_lancens.assets import event_records
 from airflow_provider_lancens.assets.table import lance_table
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.identifiers import TableId
-from airflow_provider_lancens.operators.taskflow import TaskWrites, WritesOfTask
+from airflow_provider_lancens.operators.taskflow import BlockExecution, SharedTaskState
 
 THREADS = 8
 
 
 def test_a_write_without_a_key_is_refused_while_another_one_is_made_whatever_their_rows_are() -> None:
-    task = WritesOfTask(())
+    task = SharedTaskState(())
     with task.writing("db$t", lambda: "rows 1", is_counted=True):
         refused = pytest.raises(AirflowFailException, match="is writing to it without a key, for which")
         with refused, task.writing("db$t", lambda: "rows 2", is_counted=True):
@@ -41,7 +41,7 @@ def test_the_event_of_a_task_covers_the_writes_of_all_its_threads(monkeypatch: p
     instance = SimpleNamespace(xcom_push=lambda key, value: pushed.update({key: list(value)}))
     task = BaseOperator(task_id="own", outlets=[outlet])
     context: Any = {"ti": instance, "task": task, "outlet_events": events}
-    writes = TaskWrites(SimpleNamespace(asset_authority="lake"), context)  # type: ignore[arg-type]
+    writes = BlockExecution(SimpleNamespace(asset_authority="lake"), context)  # type: ignore[arg-type]
     record_of = event_records.record_of
 
     def slow(extra: Any) -> dict[str, Any] | None:

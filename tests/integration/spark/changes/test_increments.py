@@ -119,10 +119,11 @@ def test_changes_are_found_until_the_bookmark_is_moved(shop: Shop) -> None:
     given = {"table": shop.orders.id, "bookmark": BOOKMARK}
 
     first = shop.run(LanceFindChangesOperator, **given)
-    assert first == {"table": shop.orders.id, "previous_version": None, "version": 1}
+    location = first["location"]
+    assert first == {"table": shop.orders.id, "previous_version": None, "version": 1, "location": location}
     assert shop.run(LanceFindChangesOperator, **given) == first
 
-    shop.run(LanceTagOperator, table=shop.orders.id, version=1, tag=BOOKMARK)
+    shop.run(LanceTagOperator, table=shop.orders.id, version=1, location=location, tag=BOOKMARK)
     with pytest.raises(AirflowSkipException, match="has no version after 1, its bookmark's"):
         shop.run(LanceFindChangesOperator, **given)
     shop.ingest()
