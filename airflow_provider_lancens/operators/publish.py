@@ -73,15 +73,15 @@ class LancePublishOperator(LanceOperator):
         from airflow_provider_lancens.operators._spark.result_log import log_result
         from airflow_provider_lancens.spark.publish import staged_nothing
 
-        staged, is_empty = PinnedTable.parse("staged", self.staged), staged_nothing(self.staged)
+        staged = PinnedTable.parse("staged", self.staged)
+        is_empty = staged_nothing(staged)
         with (
             self.connected(f"publishing a version of table {str(staged.table)!r}") as namespace,
             self.opened(context) as lake,
         ):
             if not is_empty:
                 check_partition_column(namespace, staged.table, staged.version, self.event_partitions)
-            outcome = {"outcome": "unchanged"} if is_empty else {}
-            result = lake.table(staged.table).publish({**staged.as_result(), **outcome})
+            result = lake.table(staged.table).publish(staged.as_result())
             if result.outcome == "found" and is_first_try(context):
                 result = replace(result, outcome="skipped")
             # Its rows were written, and counted, when they were staged.
@@ -130,7 +130,7 @@ class LanceDiscardOperator(LanceOperator):
         from airflow_provider_lancens.spark.publish import staged_nothing
 
         staged = PinnedTable.parse("staged", self.staged)
-        if staged_nothing(self.staged):
+        if staged_nothing(staged):
             self.log.info(
                 "Table %s: there were no rows to stage, and so there is nothing to discard", staged.table
             )

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 class LanceFindVersionOperator(LanceOperator):
     """Find the version of a table at a time or with a tag, for tasks that read it.
 
-    Its XCom is ``{"table": str, "version": int}``, which can be passed as an ingestion's input and to
-    ``lake.table``: all tasks that use it read the same version, even if they are retried.
+    Its XCom is ``{"table": str, "version": int, "location": str}``, which can be passed as an ingestion's
+    input and to ``lake.table``: all tasks that use it read the same version, even if they are retried.
 
     Args:
         table: table identifier, ``database$table``. Templated.
@@ -57,9 +57,10 @@ class LanceFindVersionOperator(LanceOperator):
         """
         table, wanted = parse_table(self.table), _given_version(self.version)
         with self.opened(context) as lake:
-            version = lake.table(table).at(wanted).version
+            found = lake.table(table).at(wanted)
+            version, location = found.version, found.location
         self.log.info("Table %s was at version %d", table, version)
-        return {"table": str(table), "version": version}
+        return {"table": str(table), "version": version, "location": location}
 
 
 class LanceRestoreOperator(LanceOperator):

@@ -85,7 +85,8 @@ class LanceTagOperator(LanceOperator):
     A tag is also the bookmark of a consumer: the version up to which the consumer has read the table.
     `LanceFindChangesOperator` finds the versions after it. Moving an expired bookmark makes it valid again.
 
-    Its XCom is ``{"table": str, "operation": str, "outcome": str, "version": int, "tag": str}``.
+    Its XCom is ``{"table": str, "operation": str, "outcome": str, "version": int, "tag": str, "location":
+    str}``.
 
     Args:
         table: table identifier, ``database$table``. Templated.
@@ -132,12 +133,14 @@ class LanceTagOperator(LanceOperator):
         from airflow_provider_lancens.operators._spark.pinned_inputs import PinnedTable
 
         table, version = parse_table(self.table), needed_version("version", self.version)
-        tag, pinned = check_tag(self.tag), PinnedTable(table, version, parse_text(self.location))
+        tag = check_tag(self.tag)
         with self.opened(context) as lake:
-            opened = lake.table(pinned.as_result())
+            location = parse_text(self.location) or lake.table(table).location
+            opened = lake.table(PinnedTable(table, version, location).as_result())
             opened.move_bookmark(tag, expires_after=self.expires_after, allow_older=True)
         self.log.info("Version %d of table %s is tagged as %s", version, table, tag)
-        return {**table_result(table, "tag", "done"), "version": version, "tag": tag}
+        result = {**table_result(table, "tag", "done"), "version": version, "tag": tag}
+        return {**result, "location": opened.location}
 
 
 class LanceDeleteTagOperator(LanceOperator):

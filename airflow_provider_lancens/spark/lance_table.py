@@ -603,12 +603,15 @@ class Table:
             InvalidInputError: (13) other rows were published under its idempotency key.
             ConcurrentModificationError: (14) every attempt lost to a commit of others.
             InvalidTableStateError: (19) it conflicts with a commit that others made since it was staged, it
-                was staged more than six days ago, or files of it were removed.
+                was staged more than six days ago, files of it were removed, or the result is of another table
+                that had the name before.
         """
         from airflow_provider_lancens.spark.publish import publish_version, staged_nothing
 
-        version, is_empty = self._staged(staged), staged_nothing(staged)
-        result = publish_version(self.lake.source, self._table, version, is_empty=is_empty)
+        opened, is_empty = self._staged(staged), staged_nothing(staged)
+        result = publish_version(
+            self.lake.source, self._table, opened._at or 0, is_empty=is_empty, location=opened._location
+        )
         self.lake.execution.report(self._table, result)
         return result
 
@@ -632,7 +635,7 @@ class Table:
         """
         from airflow_provider_lancens.spark.publish import discard_version, staged_nothing
 
-        version = self._staged(staged)
+        version = self._staged(staged)._at or 0
         if staged_nothing(staged):
             return False
         found = discard_version(self.lake.source, self._table, version)
@@ -884,7 +887,7 @@ class Table:
             if if_exists == "replace":
                 set_tag(dataset, files, name, number)
             elif not create_tag(dataset, files, name, number):
-                present = next((one for one in tags_of(dataset) if one.name == name), None)
+                present = next((existing for existing in tags_of(dataset) if existing.name == name), None)
                 if if_exists == "fail" or present != Tag(name, number):
                     of_branch = f" of branch {present.branch!r}" if present and present.branch else ""
                     raise spec_errors.TableTagAlreadyExistsError(
@@ -1118,7 +1121,7 @@ class Table:
             plan = MaintenancePlan(
                 compaction=_options("compaction_options", CompactionOptions, compaction_options)
                 or CompactionOptions(),
-                indices=tuple(_index_spec(f"indices[{n}]", one) for n, one in enumerate(indices)),
+                indices=tuple(_index_spec(f"indices[{n}]", index) for n, index in enumerate(indices)),
                 segments=segments,
                 older_than=older_than,
                 keep_versions=keep_versions,
@@ -1542,7 +1545,8 @@ class Table:
             self._missing(if_missing, spec_errors.TableTagNotFoundError, f"{kind} {name!r}")
         return found
 
-    def _staged(self, staged: Any) -> int:
+    def _staged(self, staged: Any) -> Table:
+        """Return the table opened at a staged version, or at the version of a result that staged nothing."""
         if hasattr(staged, "as_dict"):
             staged = staged.as_dict()
         if isinstance(staged, Mapping):
@@ -1551,14 +1555,14 @@ class Table:
                 raise spec_errors.InvalidInputError(
                     f"staged: a result of table {self.name} is expected, got one of table {other.name}"
                 )
-            return other._at or 0
+            return other
         number = staged_number(staged)
         if number is None:
             raise spec_errors.InvalidInputError(
                 "staged: expected the result of a write with stage=True, or its staged_version, got "
                 f"{staged!r}"
             )
-        return number
+        return Table(self.lake, self._table, number)
 
     def _missing(self, if_missing: str, error: type[Exception], what: str) -> None:
         check_choice("if_missing", if_missing, ("fail", "skip"))
@@ -1638,17 +1642,18 @@ class Changes:
         table = self.table
         with table.lake.attempt(f"reading changes of table {table.name!r}"):
             check_arguments(Changes.read, (), {"columns": columns, "filter": filter})
+            spark = table.lake.spark
             table.lake.execution.record_read(table._table, self.version, self._previous)
-            return read_changes(
-                table.lake.spark,
-                table.lake.source,
-                table._table,
-                after_version=self._previous,
-                version=self.version,
-                columns=columns,
-                filter=filter,
-                if_unavailable=self._if_unavailable,
-            )
+            with table._resolved() as target:
+                return read_changes(
+                    spark,
+                    target,
+                    after_version=self._previous,
+                    version=self.version,
+                    columns=columns,
+                    filter=filter,
+                    if_unavailable=self._if_unavailable,
+                )
 
     def __enter__(self) -> Self:
         if self._bookmark is None:
@@ -1707,7 +1712,7 @@ def _location_in(result: Mapping[str, Any]) -> str | None:
         return None
     if not isinstance(value, str):
         raise spec_errors.InvalidInputError(f"location: expected text, got {value!r}")
-    return Location.of(described_location(value))
+    return str(Location.of(described_location(value)))
 
 
 def _needed_key(key: object) -> WriteIdentity:

@@ -350,7 +350,12 @@ def staged_nothing(staged: object) -> bool:
 
 @observed("publish")
 def publish_version(
-    namespace: NamespaceSpec | LanceNamespace, table: TableId | str, version: int, *, is_empty: bool = False
+    namespace: NamespaceSpec | LanceNamespace,
+    table: TableId | str,
+    version: int,
+    *,
+    is_empty: bool = False,
+    location: str | None = None,
 ) -> WriteResult:
     """Make a staged version the table's next version, without copying its files.
 
@@ -366,11 +371,13 @@ def publish_version(
         version: the `version` in the result of a write with ``stage=True``. If that write found its rows
             published by an earlier run, it is that version, and nothing is left to do.
         is_empty: whether that write had no rows, see `staged_nothing`.
+        location: where the table was that the write staged the version of; None if that isn't known.
 
     Returns:
         The version with the rows, and what was written for it; the newest version if there were no rows.
     """
     with resolved_table(namespace, table) as target:
+        target.check_location(location, version)
         if is_empty:  # what others wrote, then or since, isn't reported as published here
             last = KeyedCommit(target.latest_version() or version)
             result = last.result(target, time.monotonic(), "unchanged")
@@ -609,7 +616,11 @@ class StagedChange(TableChange):
     def _is_complete(self) -> bool:
         """Return whether what the staged version needs besides its data files is there: marks of deletion."""
         changed = getattr(self.staged.transaction.operation, "updated_fragments", ())
-        deletions = [(one.id, one.deletion_file) for one in changed if one.deletion_file is not None]
+        deletions = [
+            (fragment.id, fragment.deletion_file)
+            for fragment in changed
+            if fragment.deletion_file is not None
+        ]
         paths = [file.path(fragment) for fragment, file in deletions]
         return not self.target.dataset.manifests.missing(paths)
 

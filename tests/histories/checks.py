@@ -9,11 +9,11 @@ import lance
 from lance_namespace.errors import LanceNamespaceError
 
 from airflow_provider_lancens.spark.changes.changed_values import changed_values
-from airflow_provider_lancens.spark.changes.read_changes import read_changes
 from airflow_provider_lancens.spark.release_sets import find_release_set
 from tests.histories.model import Column, Rows, State, counted, plain, type_name
 from tests.histories.values import WORDS, conditions
 from tests.histories.work import Work
+from tests.support.reads import read_changes
 
 _ADDS = ("insert", "update_postimage")
 _OWN_TAGS = ("lancens-", "release-set")

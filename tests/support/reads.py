@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_lancens.spark.changes import read_changes as changes
 from airflow_provider_lancens.spark.read import read_opened
 from airflow_provider_lancens.spark.table.opened_version import open_version
 from airflow_provider_lancens.spark.table.resolved_table import resolved_table
@@ -26,3 +27,9 @@ def read_table(
     with resolved_table(namespace, table) as target:
         dataset = open_version(target, WantedVersion.of(version).find(target))
         return read_opened(spark, target, dataset, columns, filter, blobs)
+
+
+def read_changes(spark: Any, namespace: Any, table: Any, **range_and_options: Any) -> "DataFrame":
+    """Return the changes of a table, as `Changes.read` does."""
+    with resolved_table(namespace, table) as target:
+        return changes.read_changes(spark, target, **range_and_options)

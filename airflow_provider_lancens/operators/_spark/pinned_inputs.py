@@ -52,6 +52,8 @@ class PinnedTable:
     version: int
     location: str | None = None
     """Where the table was that has the version; None if the XCom doesn't say."""
+    outcome: str | None = None
+    """What the task did that the XCom is of, see `Outcome`; None if the XCom doesn't say."""
 
     @classmethod
     def parse(cls, argument: str, value: Any, *, may_be_staged: bool = True, allowed: str = _RESULTS) -> Self:
@@ -70,21 +72,22 @@ class PinnedTable:
         if not isinstance(value, Mapping) or "table" not in value or not _VERSIONS & set(value):
             raise AirflowFailException(f"{argument}={value!r}; allowed: {allowed}")
         table = parse_result_table(str(value["table"]))
-        location = parse_text(value.get("location"))
+        rest = parse_text(value.get("location")), parse_text(value.get("outcome"))
         if staged := parse_text(value.get("staged_version")):
-            return cls(table, _staged(argument, staged, may_be_staged=may_be_staged), location)
+            return cls(table, _staged(argument, staged, may_be_staged=may_be_staged), *rest)
         version = parse_version(f"{argument}['version']", value.get("version"))
         if version is None:
             raise AirflowFailException(
                 f"{argument}: its version is {value.get('version')!r}; expected a number. The task "
                 "that it is taken from has written nothing"
             )
-        return cls(table, version, location)
+        return cls(table, version, *rest)
 
     def as_result(self) -> dict[str, Any]:
         """Return it as a result that the methods of a catalog and of a table take."""
-        at = {} if self.location is None else {"location": self.location}
-        return {"table": str(self.table), "version": self.version, **at}
+        rest = {"location": self.location, "outcome": self.outcome}
+        given = {name: value for name, value in rest.items() if value is not None}
+        return {"table": str(self.table), "version": self.version, **given}
 
 
 _READ_OPTIONS = {"changes", "filter", "if_unavailable"}

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from airflow_provider_lancens import spec_errors
-from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.storage.object_store import is_detached
 from airflow_provider_lancens.namespace.system_columns import OFFSET_BITS
 from airflow_provider_lancens.spark.changes.appended_rows import (
@@ -47,7 +46,7 @@ from airflow_provider_lancens.spark.read import read_opened
 from airflow_provider_lancens.spark.table.column_history import match_columns
 from airflow_provider_lancens.spark.table.history import transactions_of
 from airflow_provider_lancens.spark.table.opened_version import open_version, parse_filter
-from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
+from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 from airflow_provider_lancens.spark.types import spark_schema
 
 if TYPE_CHECKING:
@@ -55,7 +54,6 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
     from lance import LanceDataset
-    from lance_namespace import LanceNamespace
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
@@ -68,8 +66,7 @@ _MOST_TASKS = 256
 
 def read_changes(
     spark: SparkSession,
-    namespace: NamespaceSpec | LanceNamespace,
-    table: TableId | str,
+    target: ResolvedTable,
     *,
     after_version: int | None,
     version: int,
@@ -94,8 +91,7 @@ def read_changes(
 
     Args:
         spark: the session.
-        namespace: the namespace of the table, or a `NamespaceSpec` to connect from.
-        table: its identifier, such as ``db$table``.
+        target: the table.
         after_version: the version whose rows are known, such as the `previous_version` of a sensor; None
             or 0, before the first version, returns all rows of `version` as inserted.
         version: the last version of the range.
@@ -106,29 +102,27 @@ def read_changes(
             all rows of `version` with the type ``snapshot``.
 
     Raises:
-        TableNotFoundError: (4) the table isn't declared.
         TableVersionNotFoundError: (11) there is no such version, or it was cleaned up.
         TableColumnNotFoundError: (12) there is no such column.
         InvalidInputError: (13) a version is invalid, `version` is older than `after_version`, the filter is
             invalid or on columns that have changed, a column contains blobs, is listed twice or is named
             like a label, or the changes are unknown.
     """
-    with resolved_table(namespace, table) as target:
-        newest = open_version(target, version)
-        condition = None if filter is None else parse_filter(target, newest, filter)
-        schema = readable_columns(target, newest, columns)
-        check_labels(target, schema)
-        read = _Read(spark, target, newest, schema, condition)
-        if after_version is not None:
-            check_range(target, after_version, version)
-        if not after_version:
-            return read.everything(INSERT)
-        try:
-            return read.changes(_opened(target, after_version))
-        except (spec_errors.InvalidInputError, spec_errors.TableVersionNotFoundError):
-            if if_unavailable == "fail":
-                raise
-            return read.everything(SNAPSHOT)
+    newest = open_version(target, version)
+    condition = None if filter is None else parse_filter(target, newest, filter)
+    schema = readable_columns(target, newest, columns)
+    check_labels(target, schema)
+    read = _Read(spark, target, newest, schema, condition)
+    if after_version is not None:
+        check_range(target, after_version, version)
+    if not after_version:
+        return read.everything(INSERT)
+    try:
+        return read.changes(_opened(target, after_version))
+    except (spec_errors.InvalidInputError, spec_errors.TableVersionNotFoundError):
+        if if_unavailable == "fail":
+            raise
+        return read.everything(SNAPSHOT)
 
 
 def _opened(target: ResolvedTable, version: int) -> LanceDataset:
@@ -240,11 +234,11 @@ class _Steps:
 
     def _compared(self, spark: SparkSession) -> DataFrame:
         fragments = self.listing.fragments
-        listing = self._tasks(sum(one.rows for one in fragments), LISTED_ROWS)
+        listing = self._tasks(sum(fragment.rows for fragment in fragments), LISTED_ROWS)
         listed = _numbers(spark, len(fragments), listing).mapInArrow(
             self.listing.run, spark_schema(ADDRESSES)
         )
-        comparing = _divided(sum(one.compared_rows for one in fragments), COMPARED_ROWS)
+        comparing = _divided(sum(fragment.compared_rows for fragment in fragments), COMPARED_ROWS)
         by_row = listed.repartition(comparing, "row_id")
         return by_row.mapInArrow(self.comparison.run, spark_schema(CHANGED_ADDRESSES))
 

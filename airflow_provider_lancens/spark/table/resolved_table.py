@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from airflow_provider_lancens import spec_errors
-from airflow_provider_lancens.identifiers import InvalidIdentifierError, TableId
+from airflow_provider_lancens.identifiers import InvalidIdentifierError, TableId, staged_name
 from airflow_provider_lancens.namespace.locations import Location, described_location, shown_location
 from airflow_provider_lancens.namespace.managed.managed_versions import unknown_versions_error
 from airflow_provider_lancens.namespace.property_keys import storage_options
@@ -114,9 +114,10 @@ class ResolvedTable:
                 find what this one has written, and pass over the rows of the other table.
         """
         if location is not None and location != self.dataset.location:
+            shown = staged_name(version) if version is not None and is_detached(version) else version
             raise spec_errors.InvalidTableStateError(
                 f"table {self.id} was dropped and declared again, or registered at another location, after "
-                f"its version {version} was returned: it was at {shown_location(location)}, and is at "
+                f"its version {shown} was returned: it was at {shown_location(location)}, and is at "
                 f"{shown_location(self.dataset.location)} now. Clear the task that returned the version, or "
                 "run it again under another key: it then gets the versions of the table that has the name now"
             )

@@ -14,10 +14,9 @@ from lance_namespace import DeclareTableRequest
 from pyspark.sql import DataFrame, SparkSession
 
 from airflow_provider_lancens.spark import NamespaceSpec, TableLayout
-from airflow_provider_lancens.spark.changes.read_changes import read_changes
 from airflow_provider_lancens.spark.maintenance.compact import compact_table
 from tests.support.benchmark_sizes import SCALE
-from tests.support.reads import read_table
+from tests.support.reads import read_changes, read_table
 from tests.support.writes import write_table
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(3600)]

@@ -136,8 +136,10 @@ def test_a_version_is_found_by_time_and_by_tag(lake: str, flights: Table) -> Non
         answer: dict[str, Any] = task.execute({})
         return answer
 
-    assert find(version=datetime.now(UTC).isoformat()) == {"table": str(flights), "version": 3}
-    assert find(version="gold") == {"table": str(flights), "version": 2}
+    described = flights.namespace.describe_table({"id": flights.id})
+    place = {"table": str(flights), "location": described.location}
+    assert find(version=datetime.now(UTC).isoformat()) == {**place, "version": 3}
+    assert find(version="gold") == {**place, "version": 2}
 
 
 @pytest.mark.parametrize("operator", [LanceFindVersionOperator, LanceRestoreOperator])

@@ -20,7 +20,6 @@ from airflow_provider_lancens.namespace.config import Properties, StorageConfig
 from airflow_provider_lancens.namespace.metastore_protocol import Namespace
 from airflow_provider_lancens.namespace.property_keys import STORAGE_PREFIX
 from airflow_provider_lancens.spark import FileSource, LanceCatalog, Table
-from airflow_provider_lancens.spark.changes.read_changes import read_changes
 from airflow_provider_lancens.spark.commit.delete import delete_rows
 from airflow_provider_lancens.spark.compute.compute_column import compute_column
 from airflow_provider_lancens.spark.keys.on_existing_key import find_write
@@ -49,7 +48,7 @@ from tests.support.bookmarks import (
     move_bookmark,
 )
 from tests.support.indices import build_index
-from tests.support.reads import read_table
+from tests.support.reads import read_changes, read_table
 from tests.support.request_data import stream
 from tests.support.writes import write_files, write_table
 from tests.unit.spark.commit.memory_lake import MemoryMetastore, MemoryNamespace

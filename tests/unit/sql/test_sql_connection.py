@@ -131,6 +131,15 @@ def test_a_staged_version_is_read_by_its_result_or_name(ask: Ask, lake: LanceCat
     assert ask("SELECT count(*) FROM shop.orders") == [(3,)]
 
 
+def test_the_result_of_a_former_table_is_refused(ask: Ask, lake: LanceCatalog) -> None:
+    xcom = lake.table("shop.orders").append(orders(4, first=3)).as_dict()
+    count = "SELECT count(*) FROM orders"
+
+    assert ask(count, tables={"orders": xcom}) == [(4,)]
+    with pytest.raises(InvalidTableStateError, match=r"dropped and declared again.*version 3 was returned"):
+        ask(count, tables={"orders": {**xcom, "location": f"{xcom['location']}-before"}})
+
+
 def test_versions_of_a_table_and_several_tables_are_joined(ask: Ask) -> None:
     sql = """
         WITH orders AS (SELECT * FROM shop.orders)

@@ -14,10 +14,9 @@ from lance_namespace.errors import InvalidInputError, TableSchemaValidationError
 from pyspark.sql import SparkSession
 
 from airflow_provider_lancens.spark import NamespaceSpec, TableLayout
-from airflow_provider_lancens.spark.changes.read_changes import read_changes
 from airflow_provider_lancens.spark.compute.compute_column import compute_column
 from tests.support.blob_tables import BLOBS, REFERENCES, clips
-from tests.support.reads import read_table
+from tests.support.reads import read_changes, read_table
 from tests.support.writes import write_table
 
 pytestmark = pytest.mark.thorough

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from airflow_provider_lancens.spark.changes.read_changes import read_changes
 from tests.support.changed_tables import Changes
 from tests.support.maintained_tables import Maintained, hive, on_glue, stored, table
+from tests.support.reads import read_changes
 
 __all__ = ["hive", "on_glue", "stored", "table"]
 

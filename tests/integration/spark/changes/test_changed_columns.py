@@ -9,10 +9,10 @@ from lance_namespace.errors import InvalidInputError, TableVersionNotFoundError
 
 from airflow_provider_lancens.spark import TableLayout
 from airflow_provider_lancens.spark.changes.changed_values import changed_values
-from airflow_provider_lancens.spark.changes.read_changes import read_changes
 from airflow_provider_lancens.spark.commit.delete import delete_rows
 from tests.support.changed_tables import Changes
 from tests.support.maintained_tables import Maintained, by_path_alone, rows
+from tests.support.reads import read_changes
 
 pytestmark = pytest.mark.thorough
 

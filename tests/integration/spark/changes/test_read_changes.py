@@ -9,7 +9,6 @@ import pytest
 from lance_namespace.errors import InvalidInputError, TableColumnNotFoundError, TableVersionNotFoundError
 
 from airflow_provider_lancens.spark import TableLayout
-from airflow_provider_lancens.spark.changes.read_changes import read_changes
 from airflow_provider_lancens.spark.commit.delete import delete_rows
 from airflow_provider_lancens.spark.compute.compute_column import compute_column
 from airflow_provider_lancens.spark.maintenance.compact import compact_table
@@ -17,6 +16,7 @@ from airflow_provider_lancens.spark.schema import alter_columns
 from tests.integration.spark.row_ids import OPTIONS_OF_BOTH_KINDS
 from tests.support.changed_tables import Changes, start, upsert
 from tests.support.maintained_tables import Maintained, by_path_alone, on, rows
+from tests.support.reads import read_changes
 from tests.support.results import number_of
 from tests.support.writes import write_table
 

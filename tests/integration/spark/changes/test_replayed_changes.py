@@ -10,10 +10,10 @@ import lance
 import pyarrow as pa
 import pytest
 
-from airflow_provider_lancens.spark.changes.read_changes import read_changes
 from airflow_provider_lancens.spark.commit.delete import delete_rows
 from tests.support.changed_tables import start, upsert
 from tests.support.maintained_tables import Maintained, on
+from tests.support.reads import read_changes
 
 _IDS = 60
 _PLANNING = [

@@ -15,10 +15,10 @@ from lance_namespace.errors import TableVersionNotFoundError
 
 from airflow_provider_lancens.spark import TableLayout
 from airflow_provider_lancens.spark.changes.changed_values import changed_values
-from airflow_provider_lancens.spark.changes.read_changes import read_changes
 from airflow_provider_lancens.spark.maintenance.restore import restore_version
 from airflow_provider_lancens.spark.schema import add_columns, drop_columns
 from tests.histories.table import Table
+from tests.support.reads import read_changes
 from tests.support.writes import write_table
 
 Rows = list[tuple[Any, ...]]

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from lance_namespace.errors import InvalidInputError, InvalidTableStateError
 
-from tests.unit.spark.every_verb import TABLE, Lake, rows
+from airflow_provider_lancens.spark.lance_catalog import LanceCatalog
+from tests.unit.spark.every_verb import NAME, SPARK, TABLE, Lake, rows
 
 
 @pytest.fixture(params=["storage", "impl"])
@@ -67,10 +68,36 @@ def test_a_version_of_the_former_table_is_not_read_from_the_new_one(lake: Lake, 
     assert lake.table().lake.table({"table": result.table, "version": 4}).to_arrow().num_rows == 4
 
 
+def test_changes_whose_range_was_fixed_before_are_not_read_from_the_new_table(lake: Lake) -> None:
+    changes = LanceCatalog(lambda: lake.namespace, spark=SPARK).table(NAME).changes(after_version=1)
+    assert len(changes.read().collect()) == 2
+    lake.namespace.drop_table(TABLE)
+    declare(lake, 4, 5, 6, 7)
+
+    with refused():
+        changes.read()
+
+
+def test_a_publication_is_not_found_in_the_new_table(lake: Lake) -> None:
+    staged = lake.table().append(rows(4), stage=True, key="staged")
+    empty = lake.table().append(rows(), stage=True)
+    published = lake.table().publish(staged)
+    assert lake.table().publish(published).outcome == "found"
+    lake.namespace.drop_table(TABLE)
+    declare(lake, 5)
+    for number in (6, 7, 8):
+        lake.table().append(rows(number), key=str(number))
+
+    for result in (staged, empty, published):
+        with refused():
+            lake.table().publish(result.as_dict())
+
+
 def test_the_text_of_a_location_may_differ(lake: Lake) -> None:
     result = lake.table().append(rows(9)).as_dict()
 
-    for location in (f"file://{result['location']}", f"{result['location']}/", "", None):
+    place = result["location"]
+    for location in (f"file://{place}", f"{place}/", place.replace("/", "//"), f"{place}/.", "", None):
         assert lake.table().lake.table({**result, "location": location}).to_arrow().num_rows == 4
 
 
