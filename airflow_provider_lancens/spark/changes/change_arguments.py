@@ -9,13 +9,14 @@ from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.storage.object_store import is_detached
 from airflow_provider_lancens.spark.changes.changed_rows import LABELS
 from airflow_provider_lancens.spark.options import is_whole_number
-from airflow_provider_lancens.spark.table.column_history import described_fields
+from airflow_provider_lancens.spark.table.column_history import are_similar, described_fields
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from lance import LanceDataset
+    from lance import LanceDataset, Transaction
 
     from airflow_provider_lancens.conditions import Condition
+    from airflow_provider_lancens.spark.table.column_history import Commits, MatchedColumns
     from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 
 
@@ -65,6 +66,51 @@ def check_labels(target: ResolvedTable, schema: pa.Schema) -> None:
         )
 
 
+def check_same_kinds(
+    target: ResolvedTable,
+    before: LanceDataset,
+    schema: pa.Schema,
+    match: MatchedColumns,
+    commits: Commits,
+) -> None:
+    """Check that no overwrite or restore has given a column another kind of type, such as numbers after text.
+
+    Its earlier values would be null in the rows that were removed, as if the column had been added.
+
+    Args:
+        target: the table.
+        before: the version with the earlier values.
+        schema: the columns that are read.
+        match: these columns in that version.
+        commits: the commits since.
+
+    Raises:
+        InvalidInputError: (13) one has.
+    """
+    earlier = before.schema
+    others = {*earlier.names} - {*match.names.values()}
+    replaced = [
+        name
+        for name in schema.names
+        if name in others - match.names.keys() - match.unknown
+        and not are_similar(earlier.field(name).type, schema.field(name).type)
+    ]
+    if replaced and any(commit is None or _replaces_all(commit) for _, commit in commits):
+        types = ", ".join(
+            f"{name!r} was {earlier.field(name).type}, and is {schema.field(name).type}" for name in replaced
+        )
+        raise spec_errors.InvalidInputError(
+            f"table {target.id}: columns: an overwrite or a restore after version {before.version} has given "
+            f"a column another kind of type: {types}. The earlier values can't be read as values of that "
+            "type: leave the column out with columns=[...] of Changes.read, or read the whole table with "
+            "if_unavailable='read_all'"
+        )
+
+
+def _replaces_all(commit: Transaction) -> bool:
+    return type(commit.operation).__name__ in ("Overwrite", "Restore")
+
+
 def check_filter_at(
     target: ResolvedTable,
     read: LanceDataset,
@@ -95,9 +141,11 @@ def check_filter_at(
 
 def _same_columns(read: LanceDataset, wanted: LanceDataset, names: Mapping[str, str]) -> list[str]:
     """Return the columns that have the same name, and nested fields of the same names, in both versions."""
-    fields = [{field.name(): field for field in one.lance_schema.fields()} for one in (read, wanted)]
+    fields = [{field.name(): field for field in dataset.lance_schema.fields()} for dataset in (read, wanted)]
     return [
-        name for name, there in names.items() if name == there and _is_same(*(one[name] for one in fields))
+        name
+        for name, there in names.items()
+        if name == there and _is_same(*(by_name[name] for by_name in fields))
     ]
 
 

@@ -19,6 +19,7 @@ from airflow_provider_lancens.spark.changes.change_arguments import (
     check_labels,
     check_precedes,
     check_range,
+    check_same_kinds,
 )
 from airflow_provider_lancens.spark.changes.changed_rows import (
     ADDRESSES,
@@ -165,6 +166,7 @@ class _Read:
             return self._appended(before.version)
         commits = list(transactions_of(self.newest, before.version))
         match = match_columns(before, self.newest, commits)
+        check_same_kinds(self.target, before, self.schema, match, commits)
         filtered = () if self.filter is None else self.filter.columns
         names = {name: match.names.get(name) for name in (*self.schema.names, *filtered)}
         fragments = changed_fragments(ComparedVersions(before, self.newest, names), commits)

@@ -55,6 +55,31 @@ def test_columns_keep_their_values_through_an_overwrite_with_another_order(
 
 
 @by_path_alone
+def test_a_column_that_an_overwrite_gave_another_kind_of_type_is_refused_unless_left_out(
+    table: Maintained, dataset: lance.LanceDataset, changes: Changes
+) -> None:
+    lance.write_dataset(pa.table({"id": ["0"], "number": [7]}), dataset.uri, mode="overwrite")
+
+    with pytest.raises(InvalidInputError, match=r"'id' was int64, and is string.*leave the column out"):
+        changes(1, 2)
+    numbers = sorted(row[:2] for row in changes(1, 2, columns=["number"]))
+    assert numbers == [(0, "delete"), (7, "insert"), (10, "delete"), (20, "delete")]
+    assert [row[:3] for row in changes(1, 2, if_unavailable="read_all")] == [("0", 7, "snapshot")]
+
+
+@by_path_alone
+def test_a_column_that_a_restore_gave_its_former_kind_of_type_again_is_refused(
+    table: Maintained, dataset: lance.LanceDataset, changes: Changes
+) -> None:
+    lance.write_dataset(pa.table({"id": ["0"], "number": [7]}), dataset.uri, mode="overwrite")
+    dataset.checkout_version(1).restore()
+
+    with pytest.raises(InvalidInputError, match="'id' was string, and is int64"):
+        changes(2, 3)
+    assert changes(1, 3) == []
+
+
+@by_path_alone
 def test_a_column_has_no_values_of_one_that_a_restore_removed(
     table: Maintained, dataset: lance.LanceDataset, changes: Changes
 ) -> None:
