@@ -106,8 +106,6 @@ class LanceStreamReader(DataSourceStreamReader):
 
     def _advanced(self, start: StreamOffset, max_rows: int | None) -> StreamOffset:
         newest = self._newest_version() if self._last is None else self._last
-        if newest == start.version and not start.snapshot:
-            return start
         return self._open().stream.advance(start, newest, max_rows)
 
     def _newest_version(self) -> int:

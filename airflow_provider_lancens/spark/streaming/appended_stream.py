@@ -138,6 +138,8 @@ class AppendedStream:
         self.skip_change_commits = skip_change_commits
         self._verified: dict[str, Any] | None = None
         """The start of the micro-batch that was planned last."""
+        self._caught_up: dict[str, Any] | None = None
+        """The start after which there was no version when it was compared with the table."""
 
     def start(self, after_version: int | None) -> StreamOffset:
         """Return the offset to begin at.
@@ -212,6 +214,8 @@ class AppendedStream:
             self._check_same(start, end.transaction)
         first = start.fragments
         for step in self._steps(start, end.last_version):
+            if step.version == end.last_version and end.transaction is not None:
+                self._check_same(end, step.uuid)
             is_part = end.fragments and step.after(0) == StreamOffset(end.version, 0, end.snapshot)
             yield step, step.fragments[first : end.fragments if is_part else None]
             if is_part:
@@ -228,6 +232,8 @@ class AppendedStream:
             yield _Step(start.version, True, _metadata(dataset), start.transaction)
         if newest > start.version:
             yield from self._commits(start, self._opened(newest))
+        elif not start.snapshot:
+            self._verify_caught_up(start)
 
     def _opened(self, version: int) -> LanceDataset:
         try:
@@ -261,9 +267,19 @@ class AppendedStream:
         self._check_same(start, _uuid(dataset, start.last_version))
         self._verified = start.as_dict()
 
-    def _check_same(self, start: StreamOffset, found: str | None) -> None:
-        if found not in (None, start.transaction):
-            raise self._replaced(f"its version {start.last_version} isn't the version that was read")
+    def _verify_caught_up(self, start: StreamOffset) -> None:
+        """Check the same once for a start without newer versions: another table may have as many versions.
+
+        It is checked again once there are newer versions, since the table may have been replaced meanwhile.
+        """
+        if start.transaction is None or start.as_dict() == self._caught_up:
+            return
+        self._check_same(start, _uuid(self._opened(start.version), start.version))
+        self._caught_up = start.as_dict()
+
+    def _check_same(self, offset: StreamOffset, found: str | None) -> None:
+        if found not in (None, offset.transaction):
+            raise self._replaced(f"its version {offset.last_version} isn't the version that was read")
 
     def _replaced(self, difference: str) -> spec_errors.InvalidTableStateError:
         return spec_errors.InvalidTableStateError(

@@ -250,11 +250,45 @@ def test_a_table_that_was_created_again_is_not_read_on(spec: NamespaceSpec) -> N
         with resolved_table(spec, "orders") as target:
             for offset in (in_part, whole):
                 stream = AppendedStream(target)
-                if version != 4 or offset is in_part:  # else nothing new is read yet
-                    with pytest.raises(InvalidTableStateError, match=r"created again.*checkpointLocation"):
-                        stream.advance(offset, version)
+                with pytest.raises(InvalidTableStateError, match=r"created again.*checkpointLocation"):
+                    stream.advance(offset, version)
                 with pytest.raises(InvalidTableStateError, match="dropped and created again"):
                     stream.batch(offset, stream.end_at(version))
+
+
+def test_a_table_that_is_created_again_while_a_query_waits_is_not_read_on(spec: NamespaceSpec) -> None:
+    history = History(spec)
+    history.append(20)
+    with resolved_table(spec, "orders") as target:
+        stream = AppendedStream(target)
+        read_up_to = stream.advance(stream.start(0), 1)
+        assert stream.advance(read_up_to, 1) == read_up_to
+        shutil.rmtree(history.location.removeprefix("file://"))
+        history.append(20)
+        history.append(20)
+
+        with pytest.raises(InvalidTableStateError, match=r"created again.*checkpointLocation"):
+            stream.advance(read_up_to, 2)
+
+
+@pytest.mark.parametrize("limit", [None, 30])
+def test_a_first_batch_that_is_repeated_does_not_have_the_rows_of_a_table_that_was_created_again(
+    spec: NamespaceSpec, limit: int | None
+) -> None:
+    history = History(spec)
+    for _ in range(2):
+        history.append(20)
+    with resolved_table(spec, "orders") as target:
+        stream = AppendedStream(target)
+        end = stream.advance(stream.start(0), 2, limit)
+    shutil.rmtree(history.location.removeprefix("file://"))
+    for _ in range(3):
+        history.append(20)
+
+    with resolved_table(spec, "orders") as target:
+        again = AppendedStream(target)
+        with pytest.raises(InvalidTableStateError, match=r"created again.*checkpointLocation"):
+            again.batch(again.start(0), end)
 
 
 def test_a_planned_batch_of_a_table_that_was_created_again_is_refused(spec: NamespaceSpec) -> None:

@@ -12,6 +12,7 @@ from tests.pyspark_versions import need_data_sources
 need_data_sources()
 limits = pytest.importorskip("pyspark.sql.streaming.datasource", reason="PySpark 4.2 limits a stream")
 
+from lance_namespace.errors import InvalidTableStateError
 from pyspark.sql.types import StructType
 
 from airflow_provider_lancens import Table, connect
@@ -46,3 +47,18 @@ def test_a_version_that_is_made_while_the_query_begins_fails_nothing(
 
     assert versions_read(reader, start, end) == read
     assert reader.latestOffset(end, limits.ReadAllAvailable()) == end
+
+
+def test_a_table_that_was_created_again_with_as_many_versions_fails_the_query(
+    table: Table, tmp_path: Path
+) -> None:
+    source = lance_data_source(NamespaceSpec("dir", {"root": str(tmp_path)}))
+    first, second = (source({"table": "t"}).streamReader(StructType().add("n", "long")) for _ in range(2))
+    end = first.latestOffset(first.initialOffset(), limits.ReadAllAvailable())
+    lake = connect("dir", {"root": str(tmp_path)})
+    lake.drop_table("t")
+    lake.declare_table("t").append(ROWS)
+
+    second.prepareForTriggerAvailableNow()
+    with pytest.raises(InvalidTableStateError, match=r"created again.*checkpointLocation"):
+        second.latestOffset(end, limits.ReadAllAvailable())
