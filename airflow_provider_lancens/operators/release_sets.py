@@ -14,6 +14,9 @@ from airflow_provider_lancens.spark.options import check_positive
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
+    from airflow_provider_lancens.spark.lance_catalog import TableRef
+    from airflow_provider_lancens.spark.lance_table import Table
+
 DEFAULT_KEEP = 2
 
 
@@ -84,7 +87,7 @@ class LanceReleaseOperator(LanceOperator):
         """
         from airflow_provider_lancens.operators._spark.idempotency import identity_in
 
-        release_set, tables = parse_table(self.release_set, "release_set"), _versions(self.tables)
+        release_set, tables = parse_table(self.release_set, "release_set"), _members(self.tables)
         with self.opened(context) as lake:
             result = lake.release_set(release_set).release(
                 tables,
@@ -100,9 +103,9 @@ class LanceReleaseOperator(LanceOperator):
 class LanceFindReleaseOperator(LanceOperator):
     """Look up the versions of a release set's tables, to be read as inputs.
 
-    Its XCom is ``{"table": str, "version": int}`` of the release set, as of `LanceReleaseOperator`, and
-    the same for each table by its identifier: ``inputs={"orders": find.output["shop$orders"]}`` reads the
-    version of ``shop$orders``.
+    Its XCom is ``{"table": str, "version": int, "location": str}`` of the release set, as of
+    `LanceReleaseOperator`, and the same for each table by its identifier: ``inputs={"orders":
+    find.output["shop$orders"]}`` reads the version of ``shop$orders``.
 
     Args:
         release_set: the XCom of a sensor or of `LanceReleaseOperator`, which has a version; or the
@@ -121,35 +124,39 @@ class LanceFindReleaseOperator(LanceOperator):
         """Look them up.
 
         Raises:
-            AirflowFailException: there is no such release set or version, or a table of it is named ``table``
-                or ``version``.
+            AirflowFailException: there is no such release set or version, or a table of it is named
+                ``table``, ``version`` or ``location``.
             LanceRetryableError: the metastore or the storage is unavailable.
         """
         from airflow_provider_lancens.operators._spark.pinned_inputs import PinnedTable
 
-        wanted: int | None = None
+        ref: TableRef
         if isinstance(self.release_set, Mapping):
-            pinned = PinnedTable.parse("release_set", self.release_set, may_be_staged=False)
-            table, wanted = pinned.table, pinned.version
+            ref = PinnedTable.parse("release_set", self.release_set, may_be_staged=False).as_result()
         else:
-            table = parse_table(self.release_set, "release_set")
+            ref = parse_table(self.release_set, "release_set")
         with self.opened(context) as lake:
-            version = lake.table(table).at().version if wanted is None else wanted
-            released = lake.release_set(table).tables(version)
-        members = {name: one.version for name, one in released.items()}
-        own = {"table": str(table), "version": version}
+            opened = lake.table(ref).at()
+            own = {"table": opened.name, "version": opened.version, "location": opened.location}
+            released = lake.release_set(own).tables()
+        members = {name: _result_of(table) for name, table in released.items()}
         if both := sorted(own.keys() & members.keys()):
             raise AirflowFailException(
-                f"release_set {table}: it has a table named {both[0]!r}, whose version can't be told in the "
+                f"release_set {own['table']}: it has a table named {both[0]!r}, whose version can't be told in the "
                 f"XCom from the {both[0]} of the set itself; rename the table, or look the versions up "
                 "in a Python task, by release_set(...).tables(...) of an opened catalog"
             )
-        self.log.info("Release set %s: version %d has %s", table, version, members)
-        tables = {name: {"table": name, "version": number} for name, number in members.items()}
-        return {**own, **tables}
+        versions = {name: result["version"] for name, result in members.items()}
+        self.log.info("Release set %s: version %d has %s", own["table"], own["version"], versions)
+        return {**own, **members}
 
 
-def _versions(tables: Any) -> dict[str, int]:
+def _result_of(table: Table) -> dict[str, Any]:
+    place = {} if table._location is None else {"location": table._location}
+    return {"table": table.name, "version": table.version, **place}
+
+
+def _members(tables: Any) -> list[dict[str, Any]]:
     from airflow_provider_lancens.operators._spark.pinned_inputs import PinnedTable
 
     if isinstance(tables, Mapping):
@@ -162,7 +169,7 @@ def _versions(tables: Any) -> dict[str, int]:
     parsed = [
         PinnedTable.parse(f"tables[{number}]", one, may_be_staged=False) for number, one in enumerate(tables)
     ]
-    found = {str(one.table): one.version for one in parsed}
-    if len(found) < len(parsed):
-        raise AirflowFailException(f"tables: a table is named twice in {[str(one.table) for one in parsed]}")
-    return found
+    names = [str(pinned.table) for pinned in parsed]
+    if len({*names}) < len(names):
+        raise AirflowFailException(f"tables: a table is named twice in {names}")
+    return [pinned.as_result() for pinned in parsed]

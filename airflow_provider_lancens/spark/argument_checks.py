@@ -52,7 +52,7 @@ def check_names(argument: str, value: object) -> None:
     Raises:
         InvalidInputError: (13) it isn't.
     """
-    if not is_list(value) or not all(isinstance(one, str) for one in value):
+    if not is_list(value) or not all(isinstance(element, str) for element in value):
         _refuse(f"{argument}: expected a list of names, got {value!r}")
 
 
@@ -62,9 +62,9 @@ def check_texts(argument: str, value: object) -> None:
     Raises:
         InvalidInputError: (13) it isn't.
     """
-    for name, one in _check_mapping(argument, value).items():
-        if not isinstance(one, str):
-            _refuse(f"{argument}: expected text, {name!r} is of type {type(one).__name__}")
+    for name, text in _check_mapping(argument, value).items():
+        if not isinstance(text, str):
+            _refuse(f"{argument}: expected text, {name!r} is of type {type(text).__name__}")
 
 
 def _check_text(argument: str, value: object) -> None:
@@ -121,8 +121,8 @@ def _check_options(kind: str) -> _Check:
 def _check_indices(argument: str, value: object) -> None:
     if not is_list(value):
         _refuse(f"{argument}: expected a list of IndexSpec or mappings of its fields, got {value!r}")
-    for number, one in enumerate(value):
-        _check_options("IndexSpec")(f"{argument}[{number}]", one)
+    for number, spec in enumerate(value):
+        _check_options("IndexSpec")(f"{argument}[{number}]", spec)
 
 
 def _or_none(check: _Check) -> _Check:
@@ -147,7 +147,6 @@ CHECKS: Mapping[str, _Check] = {
     "Sequence[str] | None": _or_none(check_names),
     "Columns": _or_none(check_names),
     "Mapping[str, str] | None": _or_none(check_texts),
-    "Mapping[str, int]": _check_mapping,
     "Mapping[str, Any] | None": _or_none(_check_mapping),
     "Mapping[str, BlobRange] | None": _or_none(_check_mapping),
     "Mapping[str, str | pa.DataType] | None": _or_none(_check_mapping),

@@ -228,19 +228,21 @@ class LanceCatalog:
                 return Table.of_result(self, ref)
             return Table(self, _parsed("table", ref, TableId.written))
 
-    def release_set(self, table: str | TableId) -> ReleaseSet:
+    def release_set(self, table: TableRef) -> ReleaseSet:
         """Return a release set: versions of several tables that belong together; nothing is requested.
 
         Args:
-            table: the identifier of its table.
+            table: the identifier of its table; or a result, an XCom or an asset event of it with a version,
+                whose tables it then returns.
 
         Raises:
-            InvalidInputError: (13) the identifier is invalid.
+            InvalidInputError: (13) the identifier is invalid, or the mapping has no table or no version.
         """
         from airflow_provider_lancens.spark.release_sets import ReleaseSet
 
         with self.attempt("opening a release set"):
-            return ReleaseSet(self, self._id(table))
+            opened = self.table(table)
+            return ReleaseSet(self, TableId(opened.id), opened._at, opened._location)
 
     @_checked("declaring a table")
     def declare_table(

@@ -9,9 +9,9 @@ import hashlib
 import json
 import logging
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
@@ -21,7 +21,6 @@ from airflow_provider_lancens.identifiers import InvalidIdentifierError, TableId
 from airflow_provider_lancens.namespace.lance_errors import LANCE_ERRORS
 from airflow_provider_lancens.namespace.storage.object_store import is_detached
 from airflow_provider_lancens.namespace.storage.version_tags import delete_tag, list_tags, set_tag
-from airflow_provider_lancens.spark.argument_checks import check_arguments
 from airflow_provider_lancens.spark.keys import KeyedCommit, KeyLookup
 from airflow_provider_lancens.spark.observed import observed
 from airflow_provider_lancens.spark.options import (
@@ -29,6 +28,7 @@ from airflow_provider_lancens.spark.options import (
     WriteIdentity,
     WriteRequest,
     check_flag,
+    is_list,
     is_whole_number,
 )
 from airflow_provider_lancens.spark.results import ReleaseResult, WriteResult
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from lance_namespace import LanceNamespace
     from lance_namespace_urllib3_client.models import TableVersion
 
-    from airflow_provider_lancens.spark.lance_catalog import LanceCatalog
+    from airflow_provider_lancens.spark.lance_catalog import LanceCatalog, TableRef
     from airflow_provider_lancens.spark.lance_table import Table
     from airflow_provider_lancens.spark.write.row_sources import Written
     from airflow_provider_lancens.spark.write.write_task import WriteTask
@@ -52,15 +52,27 @@ _log = logging.getLogger(__name__)
 
 _MOST = 100_000
 """Tables of a release set."""
-SCHEMA = pa.schema([("table", pa.string()), ("version", pa.int64())])
+SCHEMA = pa.schema([("table", pa.string()), ("version", pa.int64()), ("location", pa.string())])
+_FORMER_COLUMNS = ["table", "version"]
+"""The columns of releases that were made before they had locations."""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A table of a release."""
+
+    version: int
+    """Its version."""
+    location: str | None = None
+    """Where the table was that has the version; None if that isn't known."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemberRows:
     """Members of a release set, which are few: they are written in this process."""
 
-    members: Mapping[str, int]
-    """Versions by the tables' identifiers."""
+    members: Mapping[str, Member]
+    """The members by the tables' identifiers."""
     time_zone_known: ClassVar[bool] = True
     match_case: ClassVar[bool] = True
 
@@ -75,18 +87,18 @@ class MemberRows:
 
     def write(self, task: WriteTask) -> Written:
         """See `Rows.write`."""
-        rows = [{"table": table, "version": version} for table, version in sorted(self.members.items())]
+        rows = [{"table": table, **asdict(member)} for table, member in sorted(self.members.items())]
         batch = pa.RecordBatch.from_pylist(rows, schema=SCHEMA)
         return [row for written in task.run(iter([batch])) for row in written.to_pylist()]
 
 
-def read_members(dataset: LanceDataset, release_set: object) -> dict[str, int]:
+def read_members(dataset: LanceDataset, release_set: object) -> dict[str, Member]:
     """Return the members of an opened version of a release set.
 
     Raises:
         InvalidTableStateError: (19) the table isn't a release set.
     """
-    if dataset.schema.names != SCHEMA.names:
+    if dataset.schema.names not in (SCHEMA.names, _FORMER_COLUMNS):
         raise spec_errors.InvalidTableStateError(
             f"table {release_set} isn't a release set: expected the columns {SCHEMA.names}, got "
             f"{dataset.schema.names}; declare a table of its own for a release set"
@@ -96,12 +108,21 @@ def read_members(dataset: LanceDataset, release_set: object) -> dict[str, int]:
             f"table {release_set} isn't a release set: it has {count} rows; allowed: {_MOST}"
         )
     rows = dataset.to_table().to_pylist()
-    if any(type(row["table"]) is not str or type(row["version"]) is not int for row in rows):
+    if not all(map(_is_member, rows)):
         raise spec_errors.InvalidTableStateError(
-            f"table {release_set} isn't a release set: another client wrote a row whose table isn't text, "
-            "or whose version isn't a number"
+            f"table {release_set} isn't a release set: another client wrote a row whose table or location "
+            "isn't text, or whose version isn't a number"
         )
-    return {row["table"]: row["version"] for row in rows}
+    return {row["table"]: Member(row["version"], row.get("location")) for row in rows}
+
+
+def _is_member(row: Mapping[str, object]) -> bool:
+    has_place = isinstance(row.get("location"), str | None)
+    return type(row["table"]) is str and type(row["version"]) is int and has_place
+
+
+def _versions(members: Mapping[str, Member]) -> dict[str, int]:
+    return {table: member.version for table, member in members.items()}
 
 
 _PREFIX = "release-set"
@@ -115,33 +136,41 @@ class ReleaseTags:
     target: ResolvedTable
     """The release set."""
 
-    def tag_members(self, number: int, members: Mapping[str, int]) -> None:
+    def tag_members(self, number: int, members: Mapping[str, Member]) -> dict[str, Member]:
         """Tag the versions of a release that is about to be made; all are checked before any is tagged.
 
         Args:
             number: the release's number, above the number of each earlier release.
-            members: the versions by table.
+            members: the members by table.
+
+        Returns:
+            The members with the locations of the tables that were tagged.
 
         Raises:
             TableNotFoundError: (4) a table isn't declared.
             TableVersionNotFoundError: (11) a table has no such version.
             InvalidInputError: (13) a version is staged.
+            InvalidTableStateError: (19) another table was declared under the name of a member.
         """
         with ExitStack() as opened:
             targets = {one: opened.enter_context(resolved_table(self.namespace, one)) for one in members}
-            known = {table: _checked_version(targets[table], version) for table, version in members.items()}
-            for table, version in members.items():
+            known = {table: _checked_version(targets[table], member) for table, member in members.items()}
+            for table, version in _versions(members).items():
                 # Two who make the same version of a release set don't move each other's tags.
-                tag = f"{self._beginning}.{number}.{_digest(members)}"
+                tag = f"{self._beginning}.{number}.{_digest(_versions(members))}"
                 opened_member = targets[table].open(version, known[table])
                 set_tag(opened_member, targets[table].dataset.manifests, tag, version)
+            return {
+                table: Member(member.version, str(targets[table].dataset.location))
+                for table, member in members.items()
+            }
 
     def tag_release(self, released: LanceDataset) -> None:
         """Tag a version of the release set."""
         tag = f"{self._beginning}.{released.version}"
         set_tag(released, self.target.dataset.manifests, tag, released.version)
 
-    def repair(self, latest: LanceDataset, members: Mapping[str, int]) -> None:
+    def repair(self, latest: LanceDataset, members: Mapping[str, Member]) -> None:
         """Tag the last release, which has these members, unless it is tagged.
 
         It isn't if whoever made it was interrupted, or if the release set was restored to an older release,
@@ -150,9 +179,9 @@ class ReleaseTags:
         tagged = self._releases(latest)
         if tagged and self._members(tagged[max(tagged)]) == members:
             return
-        for table, version in members.items():
+        for table, member in members.items():
             try:
-                self.tag_members(latest.version, {table: version})
+                self.tag_members(latest.version, {table: member})
             except spec_errors.LanceNamespaceError as error:
                 _log.warning("release set %s: %s", self.target.id, error)
         self.tag_release(latest)
@@ -192,7 +221,7 @@ class ReleaseTags:
         numbered = _numbered(tags, rf"{self._beginning}\.(\d+)")
         return {number: int(tags[tag]["version"]) for number, tag in numbered}
 
-    def _members(self, version: int) -> dict[str, int]:
+    def _members(self, version: int) -> dict[str, Member]:
         return read_members(self.target.open(version), self.target.id)
 
     @property
@@ -212,7 +241,9 @@ def _digest(of: object) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def _checked_version(target: ResolvedTable, version: int) -> TableVersion | None:
+def _checked_version(target: ResolvedTable, member: Member) -> TableVersion | None:
+    version = member.version
+    target.check_location(member.location, version)
     if is_detached(version):
         raise spec_errors.InvalidInputError(
             f"tables: version {version} of table {target.id} is staged; publish it before it is released"
@@ -230,7 +261,7 @@ DEFAULT_KEEP = 2
 def move_release_set(
     namespace: NamespaceSpec | LanceNamespace,
     release_set: TableId | str,
-    tables: Mapping[str, int],
+    tables: Mapping[str, int | Member],
     *,
     expected_version: int | None = None,
     allow_older: bool = False,
@@ -247,7 +278,8 @@ def move_release_set(
     Args:
         namespace: the namespace of all these tables, or a `NamespaceSpec` to connect from.
         release_set: the identifier of the set's table, such as ``db$daily``.
-        tables: the version of each table, by identifier. Tables that are missing no longer belong to the set.
+        tables: the version of each table, by identifier, or also its location. Tables that are missing no
+            longer belong to the set.
         expected_version: the version that the release set must have; 0 if it must be new. None allows any.
         allow_older: whether a table may go back to an older version than in the last release.
         keep_releases: how many releases keep their versions from clean-ups, at least one.
@@ -265,7 +297,8 @@ def move_release_set(
             release, or other versions were released under the key.
         ConcurrentModificationError: (14) the release set isn't at `expected_version`, or it was moved
             meanwhile; a PassedVersionError if it is past `expected_version`, which no later try changes.
-        InvalidTableStateError: (19) the table isn't a release set.
+        InvalidTableStateError: (19) the table isn't a release set, or another table was declared under the
+            name of one of `tables`.
     """
     members = _parsed(tables, keep_releases)
     check_flag("allow_older", allow_older)
@@ -273,46 +306,53 @@ def move_release_set(
         raise spec_errors.InvalidInputError(
             f"expected_version: expected a whole number of at least 0, or None, got {expected_version!r}"
         )
-    fingerprint = json.dumps(members, sort_keys=True)
+    fingerprint = json.dumps(_versions(members), sort_keys=True)
     identity = WriteIdentity(key, fingerprint, "skip", execution_id)
     with resolved_table(namespace, release_set) as target:
         with _never_repeated(target, key):
-            context = WriteContext.begin(target, WriteRequest(Overwrite(), identity))
+            # The columns too: those of a former release had no location.
+            context = WriteContext.begin(target, WriteRequest(Overwrite(schema_mode="overwrite"), identity))
             lookup = context.lookup
             if lookup.earlier is not None:
                 # An upstream task may have been cleared since an earlier try of this execution.
                 lookup.check_same_data(lookup.earlier)
                 return _result(_earlier_release(lookup, lookup.earlier), members)
-        before = _checked(lookup, members, expected_version, allow_older=allow_older)
+        before = _checked(namespace, lookup, members, expected_version, allow_older=allow_older)
         tags = ReleaseTags(namespace, target)
         if lookup.latest is not None:
             tags.repair(lookup.latest, before)
         # Before the release, so that no clean-up comes in between.
-        tags.tag_members(lookup.version + 1, members)
+        members = tags.tag_members(lookup.version + 1, members)
         result = write_rows(MemberRows(members), context)
         released = target.open(result.version or 0)
         tags.tag_release(released)
         tags.remove_older(released, keep_releases)
-    _log.info("release set %s: version %d has %s", result.table, result.version, members)
+    _log.info("release set %s: version %d has %s", result.table, result.version, _versions(members))
     return _result(result, members)
 
 
 def find_release_set(
-    namespace: NamespaceSpec | LanceNamespace, release_set: TableId | str, version: int | None = None
-) -> tuple[int, dict[str, int]]:
-    """Return a version of a release set, and the versions of its tables.
+    namespace: NamespaceSpec | LanceNamespace,
+    release_set: TableId | str,
+    version: int | None = None,
+    *,
+    location: str | None = None,
+) -> tuple[int, dict[str, Member]]:
+    """Return a version of a release set, and its members by the tables' identifiers.
 
     Args:
         namespace: its namespace, or a `NamespaceSpec` to connect from.
         release_set: the identifier of its table.
         version: the version of the release set; None is the newest.
+        location: where the release set was that has the version; None if that isn't known.
 
     Raises:
         TableNotFoundError: (4) it isn't declared.
         TableVersionNotFoundError: (11) it has no such version, or none at all yet.
-        InvalidTableStateError: (19) the table isn't a release set.
+        InvalidTableStateError: (19) the table isn't a release set, or is at another location.
     """
     with resolved_table(namespace, release_set) as target:
+        target.check_location(location, version)
         dataset = open_version(target, version)
         return dataset.version, read_members(dataset, target.id)
 
@@ -332,7 +372,7 @@ def _never_repeated(target: ResolvedTable, key: str | None) -> Iterator[None]:
         ) from error
 
 
-def _result(written: WriteResult, members: Mapping[str, int]) -> ReleaseResult:
+def _result(written: WriteResult, members: Mapping[str, Member]) -> ReleaseResult:
     """Return the result of a release by the result of the write to the release set."""
     return ReleaseResult(
         table=written.table,
@@ -343,7 +383,7 @@ def _result(written: WriteResult, members: Mapping[str, int]) -> ReleaseResult:
         previous_version=written.previous_version,
         newest_version=written.newest_version,
         key=written.key,
-        tables=dict(members),
+        tables=_versions(members),
         seconds=written.seconds,
     )
 
@@ -363,25 +403,25 @@ def _earlier_release(lookup: KeyLookup, earlier: KeyedCommit) -> WriteResult:
     return result
 
 
-def _parsed(tables: Mapping[str, int], keep_releases: int) -> dict[str, int]:
+def _parsed(tables: Mapping[str, int | Member], keep_releases: int) -> dict[str, Member]:
     if not is_whole_number(keep_releases, at_least=1):
         raise spec_errors.InvalidInputError(
             f"keep_releases: expected a whole number of at least 1, got {keep_releases!r}"
         )
     if not tables:
         raise spec_errors.InvalidInputError("tables: expected at least one table with its version, got none")
-    members: dict[str, int] = {}
-    for name, version in tables.items():
-        table = _parsed_table(name)
-        if not is_whole_number(version, at_least=1):
+    members: dict[str, Member] = {}
+    for name, given in tables.items():
+        table, member = _parsed_table(name), given if isinstance(given, Member) else Member(given)
+        if not is_whole_number(member.version, at_least=1):
             raise spec_errors.InvalidInputError(
-                f"tables[{name!r}]: expected a version, a whole number of at least 1, got {version!r}"
+                f"tables[{name!r}]: expected a version, a whole number of at least 1, got {member.version!r}"
             )
         if table in members:
             raise spec_errors.InvalidInputError(
                 f"tables: {table} is listed twice; expected one version of it"
             )
-        members[table] = version
+        members[table] = member
     return members
 
 
@@ -395,8 +435,13 @@ def _parsed_table(name: str) -> str:
 
 
 def _checked(
-    lookup: KeyLookup, members: Mapping[str, int], expected: int | None, *, allow_older: bool
-) -> dict[str, int]:
+    namespace: NamespaceSpec | LanceNamespace,
+    lookup: KeyLookup,
+    members: Mapping[str, Member],
+    expected: int | None,
+    *,
+    allow_older: bool,
+) -> dict[str, Member]:
     """Return the members of the last release."""
     target = lookup.target
     if expected is not None and lookup.version != expected:
@@ -404,10 +449,19 @@ def _checked(
     if lookup.latest is None:
         return {}
     before = read_members(lookup.latest, target.id)
-    older = sorted(table for table, version in members.items() if version < before.get(table, 0))
-    if older and not allow_older:
-        raise _is_older(target, lookup.version, older[0], before[older[0]], members[older[0]])
+    for table, member in sorted(members.items()):
+        released = before.get(table, Member(0))
+        if allow_older or member.version >= released.version:
+            continue
+        if not _is_of_another_table(namespace, table, released):
+            raise _is_older(target, lookup.version, table, released.version, member.version)
     return before
+
+
+def _is_of_another_table(namespace: NamespaceSpec | LanceNamespace, table: str, released: Member) -> bool:
+    """Return whether another table was declared under the name of a member since it was released."""
+    with resolved_table(namespace, table) as target:
+        return released.location not in (None, target.dataset.location)
 
 
 def _is_elsewhere(
@@ -434,9 +488,15 @@ def _is_older(
 class ReleaseSet:
     """Versions of several tables of a catalog that belong together; made by `LanceCatalog.release_set`."""
 
-    def __init__(self, lake: LanceCatalog, table: TableId) -> None:
+    def __init__(
+        self, lake: LanceCatalog, table: TableId, at: int | None = None, location: str | None = None
+    ) -> None:
         self._lake = lake
         self.table = table
+        self._at = at
+        """The version that `tables` returns by default; None is the newest."""
+        self._location = location
+        """Where the release set was that has the version `_at`; None if that isn't known."""
 
     @property
     def name(self) -> str:
@@ -448,7 +508,7 @@ class ReleaseSet:
 
     def release(
         self,
-        tables: Mapping[str, int],
+        tables: Mapping[str, int] | Sequence[TableRef],
         *,
         expected_version: int | None = None,
         allow_older: bool = False,
@@ -458,7 +518,8 @@ class ReleaseSet:
         """Release versions of tables together; see `move_release_set`.
 
         Args:
-            tables: the version of each table, by identifier.
+            tables: the version of each table, by identifier; or a list of results or XComs that have a
+                version.
             expected_version: the version that the release set must have; 0 if it must be new. None allows
                 any.
             allow_older: whether a table may go back to an older version than in the last release.
@@ -469,12 +530,16 @@ class ReleaseSet:
             LanceNamespaceError: as `move_release_set`.
         """
         with self._lake.attempt(f"releasing {self.name!r}"):
+            if self._at is not None:
+                raise spec_errors.InvalidInputError(
+                    f"release set {self.name} is opened at version {self._at}, and read-only; release with "
+                    f"lake.release_set({self.name!r})"
+                )
             identity = WriteIdentity.of(key)
-            check_arguments(ReleaseSet.release, (tables,), {})
             return move_release_set(
                 self._lake.source,
                 self.table,
-                tables,
+                self._members(tables),
                 expected_version=expected_version,
                 allow_older=allow_older,
                 keep_releases=keep_releases,
@@ -486,15 +551,41 @@ class ReleaseSet:
         """Return the tables of a release, each opened at its version, by identifier.
 
         Args:
-            version: the version of the release set; None is the newest.
+            version: the version of the release set; None is the version of the result that it was opened
+                with, or the newest.
 
         Raises:
             TableNotFoundError: (4) it isn't declared.
             TableVersionNotFoundError: (11) it has no such version, or none at all yet.
-            InvalidTableStateError: (19) the table isn't a release set.
+            InvalidTableStateError: (19) the table isn't a release set, or another one than that of the
+                result has its name.
         """
         with self._lake.attempt(f"reading release set {self.name!r}"):
-            _, members = find_release_set(self._lake.source, self.table, version)
-        return {
-            name: self._lake.table({"table": name, "version": member}) for name, member in members.items()
-        }
+            _, members = find_release_set(
+                self._lake.source,
+                self.table,
+                self._at if version is None else version,
+                location=self._location,
+            )
+        return {name: self._lake.table({"table": name, **asdict(member)}) for name, member in members.items()}
+
+    def _members(self, tables: Mapping[str, int] | Sequence[TableRef]) -> dict[str, int | Member]:
+        if isinstance(tables, Mapping):
+            return dict(tables)
+        if not is_list(tables):
+            raise spec_errors.InvalidInputError(
+                f"tables: expected a mapping of tables to versions, or a list of results, got {tables!r}"
+            )
+        members: dict[str, int | Member] = {}
+        for number, ref in enumerate(tables):
+            table = self._lake.table(ref)
+            if table._at is None:
+                raise spec_errors.InvalidInputError(
+                    f"tables[{number}]: expected a result or an XCom with a version, got {ref!r}"
+                )
+            if table.name in members:
+                raise spec_errors.InvalidInputError(
+                    f"tables: {table.name} is listed twice; expected one version of it"
+                )
+            members[table.name] = Member(table._at, table._location)
+        return members

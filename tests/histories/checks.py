@@ -9,7 +9,7 @@ import lance
 from lance_namespace.errors import LanceNamespaceError
 
 from airflow_provider_lancens.spark.changes.changed_values import changed_values
-from airflow_provider_lancens.spark.release_sets import find_release_set
+from airflow_provider_lancens.spark.release_sets import Member, find_release_set
 from tests.histories.model import Column, Rows, State, counted, plain, type_name
 from tests.histories.values import WORDS, conditions
 from tests.histories.work import Work
@@ -89,7 +89,7 @@ def check_releases(work: Work) -> None:
     """Check that each release that is kept has its version of the table, and the last one is the newest."""
     for made, version in work.releases:
         found = find_release_set(work.table.namespace, work.table.release_set, made)
-        if found != (made, {work.table.id: version}):
+        if found != (made, {work.table.id: Member(version, work.table.location)}):
             raise MismatchError(f"release {made} has {found}, not version {version}")
     if work.releases:
         newest, _ = find_release_set(work.table.namespace, work.table.release_set)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from airflow.sdk.execution_time.context import OutletEventAccessors
-from lance_namespace import DeclareTableRequest
+from lance_namespace import DeclareTableRequest, DescribeTableRequest
 
 from airflow_provider_lancens.assets.table import lance_table
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
@@ -93,12 +93,14 @@ def test_a_release_is_found_as_a_table_at_a_version_with_its_tables(
 ) -> None:
     made, _ = release("monday", 1)
     release("tuesday", 2)
+    location = table.namespace.describe_table(DescribeTableRequest(id=table.id)).location
 
     for wanted, version in ((made, 1), (made["table"], 2)):
         find = LanceFindReleaseOperator(task_id="find", release_set=wanted, lance_conn_id=lake)
         found = find.execute({"ti": Attempt()})  # type: ignore[typeddict-item]
-        one = {"table": str(table), "version": version}
-        assert found == {"table": made["table"], "version": version, str(table): one}
+        own = {"table": made["table"], "version": version, "location": made["location"]}
+        member = {"table": str(table), "version": version, "location": location}
+        assert found == {**own, str(table): member}
         assert LancePageLink().page(find.hook, found) == table_page_url(lake, made["table"], version)
 
 

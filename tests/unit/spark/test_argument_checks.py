@@ -26,6 +26,7 @@ CHECKED_ELSEWHERE = {
     "SchemaMode",
     "WhenMatched",
     "IfUnavailable",
+    "Mapping[str, int] | Sequence[TableRef]",
     "TableRef",
     "str | TableId",
     "str | NamespaceId",
@@ -208,8 +209,12 @@ def test_an_expected_version_of_a_release_is_a_number(lake: LanceCatalog, orders
 
     with pytest.raises(InvalidInputError, match=r"^expected_version: expected a whole number"):
         lake.release_set("releases").release({"orders": 1}, expected_version="0")  # type: ignore[arg-type]
-    with pytest.raises(InvalidInputError, match=r"^tables: expected a mapping of names"):
-        lake.release_set("releases").release(["orders"])  # type: ignore[arg-type]
+    with pytest.raises(
+        InvalidInputError, match=r"^tables: expected a mapping of tables to versions"
+    ):
+        lake.release_set("releases").release("orders")  # type: ignore[arg-type]
+    with pytest.raises(InvalidInputError, match=r"^tables\[0\]: expected a result or an XCom with a version"):
+        lake.release_set("releases").release(["orders"])
     assert lake.table("releases").version is None
 
 

@@ -84,7 +84,8 @@ class Shop:
         ).version
 
     def found(self, version: int | None = None) -> tuple[int, dict[str, int]]:
-        return find_release_set(self.spec, self.daily, version)
+        number, members = find_release_set(self.spec, self.daily, version)
+        return number, {table: member.version for table, member in members.items()}
 
     def tags(self, table: str) -> list[int]:
         with resolved_table(self.spec, table) as target:
