@@ -45,7 +45,8 @@ def watched_table(
         group: the asset's group in Airflow.
         extra: extra of the asset, without secrets.
         poll_interval: the time between two polls: seconds, at least 1, or a timedelta.
-        after_version: when watching begins, ignore versions up to this one.
+        after_version: when watching begins, ignore versions up to this one. Before Airflow 3.3, watching
+            begins at each start of the triggerer.
         data_only: ignore versions that compaction, indexing or configuration created, as
             `LanceTableVersionSensor` does. The triggerer reads the table's transactions from its storage for
             it. False counts every version.

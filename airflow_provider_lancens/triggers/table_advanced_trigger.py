@@ -29,14 +29,16 @@ class LanceTableAdvancedTrigger(BaseEventTrigger):
     Each version is covered by an event at least once. With Airflow 3.3's state store, the version of the last
     event is stored once that event is in Airflow's database, so that a restart continues from there, and
     repeats that event at worst. Older Airflow versions have no such store: each start of the trigger emits
-    the newest version, with ``previous_version`` None.
+    the newest version, with ``previous_version`` None or, with `after_version`, that version.
 
     Args:
         table: table identifier, ``database$table``.
         lance_conn_id: the Airflow connection; only its id is stored with the trigger, no secrets.
         cursor: any text that distinguishes this trigger from the trigger of another asset on the same table.
             Airflow merges triggers with equal arguments into one, which then can't store a version.
-        after_version: if no version is stored, ignore versions up to this one.
+        after_version: if no version is stored, ignore versions up to this one, which is the
+            ``previous_version`` of the first event. Without a state store, that is so at each start, so that
+            the first versions of a table that was created again are missed.
         poll_interval: seconds between two polls.
         data_only: ignore versions that compaction, indexing or configuration created. They cause no event, so
             that maintenance starts no DAG; the ``previous_version`` of the next event precedes them.

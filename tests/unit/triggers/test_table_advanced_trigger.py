@@ -99,6 +99,8 @@ async def test_the_cursor_advances_only_once_the_event_is_stored() -> None:
 
 async def test_without_a_store_each_start_emits_the_newest_version() -> None:
     assert await emitted(trigger(), 8) == [(None, 8)]
+    for _ in range(2):
+        assert await emitted(trigger(after_version=5), 8) == [(5, 8)]
 
 
 @pytest.mark.parametrize("store", [None, Store()])
