@@ -152,7 +152,7 @@ class LanceS3Link(_LanceLink):
 
     def page(self, hook: LanceHook, returned: Mapping[str, Any]) -> str | None:
         """Return the page of the returned ``location``; None for a list of tables or another storage."""
-        from airflow_provider_lancens.redaction import has_credentials  # only a worker needs it
+        from airflow_provider_lancens.redaction import has_credentials  # imported only by workers
 
         # A location written by another client may contain credentials, which a link would show.
         address = returned.get("location") or ""
@@ -168,7 +168,7 @@ def _in_glue(hook: LanceHook, page: str, **query: str) -> str | None:
         return None
     glue = hook.endpoint_properties()
     console = Console.of(glue)
-    if console is None or console.region is None:  # a catalog belongs to a region
+    if console is None or console.region is None:  # a Glue catalog belongs to a region
         return None
     catalog = {"catalogId": glue["catalog_id"]} if "catalog_id" in glue else {}
     encoded = urlencode({**query, **catalog})

@@ -27,7 +27,7 @@ NAMES_OF_SECRETS = (
 )
 """Parts of names of what is secret, in any case: the syntax is Python's and Java's."""
 
-# Each pattern takes time in proportion to the text: possessive, or bounded, or on disjoint parts of it.
+# Each pattern takes linear time: it is possessive or bounded, or its parts match disjoint characters.
 _WORD = re.compile(r"[^\s'\"<>`]++")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,30}://")
 _USER = re.compile(r"[^/:@(),;]++")
@@ -113,7 +113,7 @@ def shareable_cause(error: BaseException, secrets: Collection[str] = ()) -> Base
         error: a library's error, as caught.
         secrets: see `redact`.
     """
-    return error if all(_is_clean(str(one), secrets) for one in _chain(error)) else None
+    return error if all(_is_clean(str(link), secrets) for link in _chain(error)) else None
 
 
 def _is_public(key: str, value: str) -> bool:
@@ -126,21 +126,21 @@ def _chain(error: BaseException | None) -> Collection[BaseException]:
     chain: dict[int, BaseException] = {}
     waiting = [error]
     while waiting:
-        one = waiting.pop()
-        if one is not None and id(one) not in chain:
-            chain[id(one)] = one
-            waiting += [one.__cause__, None if one.__suppress_context__ else one.__context__]
+        link = waiting.pop()
+        if link is not None and id(link) not in chain:
+            chain[id(link)] = link
+            waiting += [link.__cause__, None if link.__suppress_context__ else link.__context__]
     return list(chain.values())
 
 
 def _is_clean(text: str, secrets: Collection[str]) -> bool:
-    if len(text) > _LONGEST_CAUSE or any(len(one) >= _SHORTEST and one in text for one in secrets):
+    if len(text) > _LONGEST_CAUSE or any(len(secret) >= _SHORTEST and secret in text for secret in secrets):
         return False
     return _masked(text) == text
 
 
 def _cut(text: str) -> str:
-    # Without its last word, of which the cut may have left a password without the host that follows it.
+    # Drop the last word: the cut may have separated a password from the host by which it is recognized.
     kept = text[:LONGEST]
     last = None if text[LONGEST].isspace() else max(map(kept.rfind, " \n\t'\"<>`"))
     return f"{kept[: None if last is None else last + 1]}… ({len(text)} characters)"
@@ -211,7 +211,7 @@ def _without_user(scheme: str, rest: str) -> str:
     user, at, _ = authority.rpartition("@")
     if at and ":" not in user and scheme.lower().removesuffix("://") in _USER_AS_CONTAINER:
         return rest
-    # A password may contain a slash, and then ends after what looks like the host.
+    # A password may contain a slash: then it ends after the part that was parsed as the host.
     host, colon, port = authority.rpartition(":")
     cut_short = colon and "@" in rest and not host.startswith("[") and not _PORT.fullmatch(port)
     if not at and not cut_short:

@@ -284,7 +284,7 @@ class _Builder:
         from sqlglot import exp
 
         right = node.expression
-        if isinstance(right, exp.Not):  # as sqlglot may parse IS NOT
+        if isinstance(right, exp.Not):  # sqlglot may parse IS NOT as IS (NOT …)
             negated, right = not negated, right.this
         if isinstance(right, exp.Null):
             return IsNull(self._any_operand(node.this), negated)
@@ -398,7 +398,7 @@ class _Builder:
             text = str(node.this)
             if not _NUMBER.fullmatch(text) or len(text) > _LONGEST_NUMBER:
                 raise self._source.at(node, f"{text[:20]!r} isn't a number that a column can hold")
-            number = Decimal(text)  # arithmetic would round it to the digits of the thread's context
+            number = Decimal(text)  # no arithmetic: it would round to the precision of the thread's context
             return Literal("number", number if sign > 0 else number.copy_negate(), "-" * (sign < 0) + text)
         if sign < 0:
             raise self._refusal(node, "expected a number after -")

@@ -140,7 +140,7 @@ class _Writer:
                 node,
                 f"no function {str(node.this)!r} in expressions; see docs/conditions.md",
             )
-        return f"`{name}`({self._list(node.expressions)})"  # Lance parses trim and others as keywords
+        return f"`{name}`({self._list(node.expressions)})"  # `trim` is a keyword of Lance
 
     def _cast(self, node: SqlNode) -> str:
         from sqlglot import exp

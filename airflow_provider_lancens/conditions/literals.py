@@ -137,8 +137,8 @@ def _on_grid(sign: str, left: Operand, exact: Fraction, limits: tuple[int, int])
 def _float(sign: str, left: Operand, literal: Literal) -> Node:
     value = _as_float(literal, left.type)
     if math.isnan(value) and sign in (">", "<="):
-        return Unless(left, sign == "<=")  # nothing is greater
-    if math.isinf(value) and literal.kind == "number":  # finite, but beyond the largest of the type
+        return Unless(left, sign == "<=")  # nothing is greater than NaN
+    if math.isinf(value) and literal.kind == "number":  # a finite literal beyond the type's range
         if sign in ("=", "!="):
             return Unless(left, sign == "!=")
         upwards = {"<": "<", "<=": "<", ">": ">=", ">=": ">="}
@@ -156,7 +156,7 @@ def _as_float(literal: Literal, arrow: pa.DataType) -> float:
         raise CannotCompareError("a number, or 'NaN', 'Infinity' or '-Infinity'")
     with np.errstate(over="ignore"):
         rounded = arrow.to_pandas_dtype()(float(str(literal.value)))
-    return float(rounded) + 0.0  # without the sign of a zero
+    return float(rounded) + 0.0  # adding 0.0 removes the sign of a zero
 
 
 def _units(kind: str | None, arrow: pa.DataType, literal: Literal) -> tuple[Fraction, int, int]:
@@ -193,7 +193,7 @@ _FORMS = {
 
 
 def _fraction(number: Decimal) -> Fraction:
-    if number and abs(number.adjusted()) > _MOST_DIGITS:  # beyond all types, or between 0 and the next value
+    if number and abs(number.adjusted()) > _MOST_DIGITS:  # beyond the range of all types, or too close to 0
         beyond = _MOST_DIGITS if number.adjusted() > 0 else -_MOST_DIGITS
         number = Decimal(1 if number > 0 else -1).scaleb(beyond)
     return Fraction(number)

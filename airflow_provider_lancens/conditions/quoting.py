@@ -34,7 +34,7 @@ def literal(value: str | float | Decimal | bytes | dt.date) -> str:
 def _number(value: float | Decimal) -> str:
     if isinstance(value, bool):
         return str(value).upper()
-    if not math.isfinite(value):  # as text, these compare with numbers
+    if not math.isfinite(value):  # conditions compare numbers with NaN and infinity as text
         return f"'{value}'"
     if isinstance(value, Decimal):
         return format(value, "f")

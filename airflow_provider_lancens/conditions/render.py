@@ -224,7 +224,7 @@ class _LanceSql(_Sql):
 
     def listed(self, left: Operand, texts: Sequence[str], negated: bool) -> str:
         text = super().listed(left, texts, negated)
-        # Lance simplifies `n NOT IN (1) OR n NOT IN (2)` to true, also where n is null.
+        # Without it, Lance simplifies `n NOT IN (1) OR n NOT IN (2)` to true, even for a null n.
         return f"({text} AND {self.operand(left)} IS NOT NULL)" if negated else text
 
     def _float(self, node: Compare, value: float) -> str:
@@ -270,7 +270,7 @@ class _LanceSql(_Sql):
         text = self.operand(operand)
         if common is not None and operand.type != common:
             text = f"arrow_cast({text}, '{_lance_type(common)}')"
-        # The sum has no zero with a sign.
+        # Adding zero removes the sign of a zero.
         return f"({text} + arrow_cast('0', 'Float64'))" if kind_of(common) == FLOAT else text
 
     def call(self, function: str, column: ColumnPath) -> str:
@@ -424,7 +424,7 @@ class _ArrowTests(_Renderer[Any]):
             return self.leaf(node)
         join = pc.and_kleene if node.word == "AND" else pc.or_kleene
         parts = sorted(map(self.evaluate, node.parts), key=lambda part: isinstance(part, pa.Scalar))
-        # Constants last, since they alone can't be joined with expressions.
+        # Arrow can't join a constant with an expression unless the expression comes first.
         return functools.reduce(join, parts)
 
     def constant(self, node: Constant) -> Any:
@@ -462,7 +462,7 @@ class _ArrowTests(_Renderer[Any]):
             same = pc.is_nan(values)
             return same if node.sign in ("=", ">=") else pc.invert(same)
         tested = _signs()[node.sign](values, _scalar(node.value, self._type(node.left)))
-        # Also where Arrow's comparison is true for NaN: statistics of files don't count NaN.
+        # The test for NaN is explicit, since the statistics by which Arrow skips files leave NaN out.
         return pc.or_kleene(tested, pc.is_nan(values)) if node.sign in (">", ">=", "!=") else tested
 
     def is_in(self, node: IsIn) -> Any:

@@ -179,7 +179,7 @@ class Source:
             if kind not in allowed or (kind == "NOT" and token.text == "!"):
                 hint = _NO_ARITHMETIC if kind in _ARITHMETIC else ""
                 raise self.error(f"unexpected {self.text[token.start : end]!r}{hint}", token.start, end)
-            # Which sqlglot takes for IS NOT NULL, and for (1, 2).
+            # sqlglot would accept these as IS NOT NULL and as (1, 2).
             if (kind == "NULL" and before[1] == "NOT" and before[0] != "IS") or (
                 kind == "R_PAREN" and before[1] == "COMMA"
             ):

@@ -67,7 +67,7 @@ def check_names(hook: LanceHook, table: TableId) -> Iterator[Finding]:
     try:
         named = _dags_by_name(uri)
     except SQLAlchemyError:
-        return  # the check of the triggerer has told that the database can't be read
+        return  # already reported by the check of the triggerer
     if len(named) > 1:
         told = ", ".join(f"{name!r} in {', '.join(dags)}" for name, dags in sorted(named.items()))
         yield Finding(
@@ -99,7 +99,7 @@ def _dags_by_name(uri: str) -> dict[str, list[str]]:
     return {name: sorted(dags) for name, dags in named.items()}
 
 
-def _are_apart(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
+def _are_apart(left: Mapping[str, str], right: Mapping[str, str]) -> bool:
     """Return whether two addresses can't belong to one metastore; each may name only some of its servers."""
-    both = one.keys() & other.keys()
-    return any(set(one[key].split(",")).isdisjoint(other[key].split(",")) for key in both)
+    both = left.keys() & right.keys()
+    return any(set(left[key].split(",")).isdisjoint(right[key].split(",")) for key in both)

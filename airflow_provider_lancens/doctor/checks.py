@@ -143,7 +143,7 @@ _CATALOGS = "lance_hive3"
 def check_server(hook: LanceHook) -> Iterator[Finding]:
     """Check that the server answers, and how fast."""
     namespace = hook.get_conn()
-    namespace.server_info()  # connects
+    namespace.server_info()  # connects, so that the next call measures the server alone
     started = time.monotonic()
     server = namespace.server_info()
     seconds = time.monotonic() - started
@@ -160,7 +160,7 @@ def check_permissions(hook: LanceHook) -> Iterator[Finding]:
             yield Finding(
                 "ok", "permissions", f"may create and drop namespaces (tried with {'$'.join(scratch)})"
             )
-        # Without namespaces, the table itself has a name that nobody else gives.
+        # A catalog without namespaces gets a table with a unique name instead.
         yield from _check_table(namespace, [*scratch, "orders"] if scratch else [_scratch_name()])
 
 
@@ -175,7 +175,7 @@ def _check_table(namespace: MetastoreNamespace, table: list[str]) -> Iterator[Fi
         try:
             namespace.drop_table(DropTableRequest(id=table))
         except LanceNamespaceError:
-            # Such as a storage that denies listings: the catalog, at least, is left as it was.
+            # The storage may deny what a drop needs, such as listings: remove the entry at least.
             namespace.deregister_table(DeregisterTableRequest(id=table))
             raise
 
@@ -199,7 +199,7 @@ def _scratch_namespace(hook: LanceHook, namespace: MetastoreNamespace) -> Iterat
     scratch = [*parents, _scratch_name()]
     try:
         namespace.create_namespace(CreateNamespaceRequest(id=scratch))
-    except UnsupportedOperationError:  # a catalog may have tables alone
+    except UnsupportedOperationError:  # the catalog has no namespaces
         yield []
         return
     try:
@@ -399,9 +399,9 @@ def _tables_of(hook: LanceHook, name: str) -> list[TableId]:
     written = TableId.written(name)
     try:
         names = list(_names_in(hook, written))
-    except (NamespaceNotFoundError, InvalidInputError):  # then it is the name of a table
+    except (NamespaceNotFoundError, InvalidInputError):  # the name is a table's
         return [written]
-    if not names and _exists(hook, written):  # some catalogs list nothing where there is no namespace
+    if not names and _exists(hook, written):  # some catalogs list a missing namespace as empty
         return [written]
     return [TableId.of((*written.parts, table)) for table in sorted(names)]
 
@@ -524,7 +524,7 @@ def check_waits(hook: LanceHook) -> Iterator[Finding]:
     try:
         waiting = _waited_for(hook.lance_conn_id)
     except SQLAlchemyError:
-        return  # the check of the triggerer has told that the database can't be read
+        return  # already reported by the check of the triggerer
     yield from missing_tables(hook, waiting)
 
 

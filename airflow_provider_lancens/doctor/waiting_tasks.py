@@ -115,7 +115,7 @@ def _polling(session: Session, conn_ids: Collection[str]) -> Iterator[WaitingTas
         if not fields.keys() >= _FIELDS or fields["lance_conn_id"] not in conn_ids:
             continue
         if first is None and task[4] in _BETWEEN_POKES:
-            continue  # a try that hasn't begun, with the fields of an earlier one
+            continue  # this try hasn't begun: its fields are an earlier try's
         for table in valid_tables(fields):
             yield WaitingTask(table, _condition(fields), first or began, *task)
 
@@ -123,14 +123,14 @@ def _polling(session: Session, conn_ids: Collection[str]) -> Iterator[WaitingTas
 def _condition(wait: Mapping[str, Any]) -> str:
     texts = {name: str(wait.get(name)) for name in _BOUNDS}
     bounds: dict[str, Any] = {name: int(text) for name, text in texts.items() if text.isdigit()}
-    # The version that was polled last is excluded in case the table is recreated; other bounds say more.
+    # `other_than` only detects a table that was created again: the other bounds describe the wait.
     if len(bounds) > 1:
         bounds.pop("other_than", None)
     return str(VersionCondition(**bounds))
 
 
 def _parsed(table: Any) -> TableId | None:
-    for parse in (TableId.written, TableId.of_result):  # printed, a name may contain a dot
+    for parse in (TableId.written, TableId.of_result):  # in the printed form, a name may contain a dot
         with contextlib.suppress(InvalidIdentifierError):
             return parse(table)
     return None

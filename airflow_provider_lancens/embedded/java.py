@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway
 
 
-# What changes a JVM's behavior behind its command line, or points Hadoop, Hive and Spark to other
-# settings than ours. The server has to come up the same way on every machine.
+# Environment variables that change a JVM's behavior, or point Hadoop, Hive and Spark to other settings. They
+# are removed, so that the server starts in the same way on every machine.
 _FOREIGN_SETTINGS = re.compile(
     r"(PYSPARK|SPARK|HADOOP|HIVE|HMS)_.*|CLASSPATH|JAVA_TOOL_OPTIONS|JDK_JAVA_OPTIONS|_JAVA_OPTIONS"
 )
@@ -158,7 +158,7 @@ class Jvm:
         """
         gateway = self._connect()
         try:
-            # Its standard output is no longer read from here: it must never fill up.
+            # Nothing reads the JVM's standard output from here on, so it must not fill up.
             system = gateway.jvm.java.lang.System
             system.setOut(system.err)
             yield gateway.jvm
@@ -223,7 +223,7 @@ class Jvm:
                 address="127.0.0.1",
                 port=int(port),
                 auth_token=token,
-                # The gateway is gone before Python's garbage collector would call it.
+                # The gateway is closed before Python's garbage collector could call it.
                 enable_memory_management=False,
             )
         )

@@ -98,7 +98,7 @@ def _try_lock(file: BinaryIO) -> bool:
 def _read_holder(folder: Path) -> Holder | None:
     try:
         return Holder(**json.loads((folder / LOCK_FILE).read_text()))
-    except (ValueError, TypeError):  # just locked, and the holder isn't recorded yet
+    except (ValueError, TypeError):  # the folder was just locked, and its holder isn't recorded yet
         return None
 
 
@@ -108,7 +108,7 @@ def _alive(pid: int) -> bool:
     except ProcessLookupError:
         return False
     except PermissionError:
-        pass  # it is alive, but another user's process
+        pass  # the process is alive, and belongs to another user
     return True
 
 
@@ -343,7 +343,7 @@ class MetastoreServer:
         """
         if self.running:
             raise MetastoreStartError(f"The metastore in {self.folder} is already serving {self.uri}.")
-        self.stop()  # what is left of a server that ended by itself
+        self.stop()  # clean up after a server that ended by itself
         java = find_java(self._distribution.java)
         with self._writing():
             self.warehouse.mkdir(parents=True, exist_ok=True)
@@ -402,7 +402,7 @@ class MetastoreServer:
                 self._port = self._serve(jvm)
                 check_answers(self._port, _ANSWER_TIMEOUT_SECONDS)
             record_holder(self.folder, Holder(jvm.pid, os.getpid(), self.uri))
-        except BaseException as error:  # also an interrupt: nothing may be left running
+        except BaseException as error:  # interrupts included: no process may be left behind
             jvm.kill()
             if not isinstance(error, Exception):
                 raise
@@ -418,7 +418,7 @@ class MetastoreServer:
         with jvm.gateway() as view:
             try:
                 return serve(view, self._distribution, settings, self._port)
-            except Exception as error:  # of any type: PySpark may have replaced Java's exception
+            except Exception as error:  # any type, since PySpark may have replaced Java's exception
                 # Read while the gateway is open: the exception is in the JVM.
                 cause = root_cause(error)
                 if cause is None:
@@ -435,7 +435,7 @@ class MetastoreServer:
             ) from error
 
     def _start_error(self, error: Exception, log_start: int) -> MetastoreStartError:
-        # Derby says no more than that it can't make its files.
+        # Derby's message doesn't say that the file system is full.
         full = shutil.disk_usage(self.folder).free < _LEAST_FREE_BYTES
         advice = f" (its file system is full). {_MAKE_ROOM}" if full else ""
         return MetastoreStartError(
@@ -540,7 +540,7 @@ def hive_2(version: str, *class_path: str) -> Distribution:
         java=_JAVA,
         configuration="conf.HiveConf",
         handler="metastore.HiveMetaStore.HMSHandler",
-        handler_arguments=(False,),  # the proxy initializes it
+        handler_arguments=(False,),  # False: the proxy initializes the handler
         handler_proxy="metastore.RetryingHMSHandler",
         frees_connections=True,
         settings={

@@ -71,7 +71,7 @@ class LanceCatalogHook(LanceHook):
         """
         own = extra_properties(self.connection, self.conn_type, apart=_PROPERTIES)
         if own.pop(ASSET_AUTHORITY, None) is not None:
-            _ = self.asset_authority  # an invalid one is told before anything is written
+            _ = self.asset_authority  # raises for an invalid authority before anything is written
         for field, prefix in _PROPERTIES.items():
             own |= {f"{prefix}{name}": value for name, value in self._properties_in(field).items()}
         return {**own, **self.endpoint_properties(), **self.credential_properties()}
@@ -84,7 +84,7 @@ class LanceCatalogHook(LanceHook):
         """
         root, uri = read_extra(self.connection).get(ROOT), self.connection.host
         check_root(self.connection, root or None)
-        # What is entered into a wrong field may be a secret: nothing else is shown.
+        # Values aren't shown, since a secret may have been entered into the wrong field.
         if not _IMPLEMENTATION.fullmatch(self.impl):
             raise self._refusal(
                 _IMPL, "is invalid; allowed: dir, rest, or the dotted path of a class of lance_namespace"
@@ -136,7 +136,7 @@ class LanceCatalogHook(LanceHook):
 
 def _with_port(uri: str | None, port: int | None) -> str | None:
     """Return a URI with the port of its connection, which the form hides, if it has none itself."""
-    with suppress(ValueError):  # an invalid one is refused later
+    with suppress(ValueError):  # an invalid URI is refused later
         parts = urlsplit(uri or "")
         if port and parts.netloc and parts.port is None:
             return parts._replace(netloc=f"{parts.netloc.removesuffix(':')}:{port}").geturl()

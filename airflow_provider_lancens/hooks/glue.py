@@ -49,7 +49,7 @@ class LanceGlueHook(LanceHook):
     async def aprepare(self) -> None:
         """Read the ``aws`` connection and assume its role, if this connection refers to one."""
         if self.reference:
-            from asgiref.sync import sync_to_async  # of Airflow's own: its threads may ask the supervisor
+            from asgiref.sync import sync_to_async  # its threads may ask Airflow's supervisor
 
             await sync_to_async(self._log_in)()
 
@@ -115,7 +115,7 @@ class LanceGlueHook(LanceHook):
             credentials = self._session.get_credentials()
             if credentials is None:
                 return {}
-            frozen = credentials.get_frozen_credentials()  # renews credentials that are about to expire
+            frozen = credentials.get_frozen_credentials()  # renewed here if about to expire
         keys = {
             "access_key_id": frozen.access_key,
             "secret_access_key": frozen.secret_key,
@@ -146,7 +146,7 @@ class LanceGlueHook(LanceHook):
     def _aws(self) -> AwsBaseHook:
         from airflow.providers.amazon.aws.hooks.base_aws import AwsBaseHook
 
-        read_connection(str(self.reference))  # the amazon provider continues without a missing connection
+        read_connection(str(self.reference))  # the amazon provider itself ignores a missing connection
         region = read_extra(self.connection).get("region") or None
         return AwsBaseHook(aws_conn_id=self.reference, client_type="glue", region_name=region)
 

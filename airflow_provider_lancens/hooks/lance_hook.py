@@ -148,8 +148,8 @@ class LanceHook(BaseHook):
         own = extra_properties(self.connection, self.conn_type)
         own.pop(self.reference_field, None)
         if own.pop(ASSET_AUTHORITY, None) is not None:
-            _ = self.asset_authority  # an invalid one is told before anything is written
-        if ROOT not in own:  # each worker would create it below its own current folder
+            _ = self.asset_authority  # raises for an invalid authority before anything is written
+        if ROOT not in own:  # the default root is the current folder, which differs between workers
             own[REQUIRE_ROOT] = "true"
         return {**self.endpoint_properties(), **self.credential_properties(), **own}
 
@@ -325,7 +325,7 @@ class LanceHook(BaseHook):
         from lance_namespace.errors import LanceNamespaceError
 
         polled = self.get_conn().poll_tables(tables, known or {})
-        # An error gets no traceback and no cause: a wait keeps it for as long as an outage lasts.
+        # Errors without traceback and cause take little memory: waits keep them during an outage.
         return {
             table: airflow_error(_POLLING.format(str(table), self.lance_conn_id), status)
             if isinstance(status, LanceNamespaceError)
@@ -351,7 +351,7 @@ class LanceHook(BaseHook):
         try:
             namespace = lance_namespace.connect(self.namespace_impl, properties)
         except ValueError as error:
-            # Its cause is the namespace's own error, without what lance_namespace adds.
+            # The cause is the namespace's own error; lance_namespace wraps it in a longer message.
             message = in_form_names(self.conn_type, redact(str(error.__cause__ or error)))
             raise AirflowFailException(f"connection {self.lance_conn_id!r}: {message}") from shareable_cause(
                 error
@@ -380,9 +380,9 @@ def get_connection(conn_id: str) -> Connection:
     try:
         return BaseHook.get_connection(conn_id)
     except ImportError as error:
-        if "SUPERVISOR_COMMS" not in str(error):  # what a secrets backend lacks
+        if "SUPERVISOR_COMMS" not in str(error):  # a secrets backend's own import failed
             raise
-        # Airflow 3.1.0 outside of a task, where there is no API server to be asked.
+        # Airflow 3.1.0 raises this for a missing connection outside of a task.
         raise AirflowNotFoundException(f"The conn_id `{conn_id}` isn't defined") from error
 
 
@@ -409,7 +409,7 @@ def _secrets_in(key: str, value: Any) -> Iterator[str]:
     if isinstance(value, str) and value:
         if is_secret(key):
             yield value
-        with contextlib.suppress(ValueError):  # no URL: then it has no password
+        with contextlib.suppress(ValueError):  # text that is no URL has no password
             yield from filter(None, [urlsplit(value).password])
 
 

@@ -55,9 +55,23 @@ def items_of(found: Sequence[Any], get: Callable[[Sequence[Any], int], Any] = op
         found: the XComs of a mapped task, or what ``.map``, ``.zip`` or ``.concat`` return.
         get: returns the item at a position.
     """
-    if type(found).__name__ == "LazyXComSequence":  # of a mapped task: one request for all its XComs
+    if type(found).__name__ == "LazyXComSequence":  # one request for all XComs of a mapped task
         return list(found[:])
     return [get(found, number) for number in range(len(found))]
+
+
+def is_lazy(value: object) -> bool:
+    """Return whether a value is such a sequence."""
+    return isinstance(value, Sequence) and type(value).__module__.partition(".")[0] == "airflow"
+
+
+def with_lists(value: Any) -> Any:
+    """Return a value with a list instead of each such sequence in it, which no other process can read."""
+    if is_lazy(value):
+        value = items_of(value)
+    if type(value) in (list, tuple):
+        return type(value)(with_lists(element) for element in value)
+    return {key: with_lists(one) for key, one in value.items()} if type(value) is dict else value
 
 
 def _declared(task: Any) -> Any:

@@ -257,7 +257,7 @@ def _amounts(result: Result) -> Iterator[tuple[Metric, int]]:
         yield INSERTED_ROWS, result.inserted
         yield UPDATED_ROWS, result.updated
         yield DELETED_ROWS, result.deleted
-        if result.bytes:  # a deletion writes none: its files are the files that had the rows
+        if result.bytes:  # `files` of a deletion are the files that had the rows, and nothing is written
             yield WRITTEN_FILES, result.files
             yield WRITTEN_BYTES, result.bytes
 

@@ -61,7 +61,7 @@ _BY_SCHEME: Mapping[str, frozenset[str]] = {
     "az://, abfss://": _AZURE,
     "gs://": _GOOGLE,
 }
-# What the object store prefers to all credentials of the process: not a SAS token.
+# Options that the object store prefers to the process's own credentials; a SAS token isn't among them.
 _AZURE_CREDENTIALS = (
     *({name} for name in ("access_key", "account_key", "master_key", "token", "bearer_token")),
     {"client_id", "client_secret", "tenant_id"},

@@ -83,7 +83,7 @@ def parse_tables(table: str | Iterable[str]) -> list[TableId]:
     named = [table] if isinstance(table, str) else parse_list("table", table, _TABLES)
     if not named:
         raise AirflowFailException(f"table={table!r}: is not a table; allowed: {_TABLES}")
-    return list(dict.fromkeys(parse_table(one) for one in named))
+    return list(dict.fromkeys(parse_table(identifier) for identifier in named))
 
 
 def parse_version(argument: str, value: Any) -> int | None:
@@ -185,12 +185,15 @@ def parse_settings(argument: str, value: Any) -> dict[str, str]:
         AirflowFailException: it is not a mapping, or contains other values.
     """
     settings = parse_mapping(argument, value)
-    for name, one in settings.items():
-        if not isinstance(one, str | int | float):
+    for name, setting in settings.items():
+        if not isinstance(setting, str | int | float):
             raise AirflowFailException(
-                f"{argument}[{name!r}]: is {_type(one)}; allowed: text, a number or a boolean"
+                f"{argument}[{name!r}]: is {_type(setting)}; allowed: text, a number or a boolean"
             )
-    return {name: one if isinstance(one, str) else json.dumps(one) for name, one in settings.items()}
+    return {
+        name: setting if isinstance(setting, str) else json.dumps(setting)
+        for name, setting in settings.items()
+    }
 
 
 def parse_list(argument: str, value: Any, allowed: str) -> list[str]:
@@ -288,12 +291,12 @@ class CheckedTemplateArgs(BaseOperator):
         super()._do_render_template_fields(parent, names, context, jinja_env, seen_oids)
         given: dict[str, Collection[Any]] = {}
         for name, value in before.items():
-            if is_template(value) or callable(value):  # Airflow calls a function for the value of a field
+            if is_template(value) or callable(value):  # Airflow calls a callable field to get its value
                 given[name] = ()
                 if getattr(self, name) is value:  # Airflow before 3.3 keeps a template that comes out empty
                     setattr(self, name, self.render_template(value, context, jinja_env, seen_oids))
             elif name in self.checked_by_key and isinstance(value, Mapping):
-                given[name] = [key for key, one in value.items() if is_template(one)]
+                given[name] = [key for key, element in value.items() if is_template(element)]
             if isinstance(value, str) and type(getattr(self, name)) in (int, float, bool):
                 setattr(self, name, _unless_text(value, context, jinja_env, getattr(self, name)))
         if parent is self:
@@ -311,8 +314,8 @@ class CheckedTemplateArgs(BaseOperator):
             values = {argument: value}
             if isinstance(value, Mapping):
                 values = {f"{argument}: {key}": value[key] for key in keys}
-            for shown, one in values.items():
-                if name not in self.may_be_empty and _is_empty(one):
+            for shown, element in values.items():
+                if name not in self.may_be_empty and _is_empty(element):
                     raise AirflowFailException(
                         f"{shown}: it is given by a template or by another task, but came out empty; the "
                         "task that it is taken from has returned nothing, as if it was marked as success or "

@@ -123,7 +123,7 @@ def _outputs(lineage: TaskLineage) -> list[OutputDataset]:
         change = lifecycle.LifecycleStateChange(write.lifecycle)
         facets["lifecycleStateChange"] = lifecycle.LifecycleStateChangeDatasetFacet(change)
     if write.derived and (sources := _sources(lineage)):
-        fields = {name: _derived(one, sources) for name, one in write.derived.items()}
+        fields = {name: _derived(column, sources) for name, column in write.derived.items()}
         facets["columnLineage"] = column_lineage.ColumnLineageDatasetFacet(fields=fields)
     return [OutputDataset(*lineage.names[write.table], facets=facets, outputFacets=_statistics(write))]
 

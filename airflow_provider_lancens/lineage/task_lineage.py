@@ -183,7 +183,7 @@ class TaskLineage:
         """
         try:
             return cls._of(hook, namespace, write, reads) if is_enabled() else None
-        except Exception as error:  # noqa: BLE001 - the rows are committed: no later error makes the task fail
+        except Exception as error:  # noqa: BLE001 - the rows are committed, so the task must not fail
             _log.warning("OpenLineage: no lineage of table %s: %s", write.table, redact(str(error)))
             return None
 
@@ -203,7 +203,7 @@ class TaskLineage:
         known = {table: name for table, name in names.items() if name is not None}
         wanted = {(used.table, used.version) for used in tables if used.table in known and used.version}
         found = {(table, version): _columns(namespace, table, version) for table, version in wanted}
-        columns = {key: one for key, one in found.items() if one is not None}
+        columns = {key: column for key, column in found.items() if column is not None}
         assets = frozenset(LanceTable.of(hook.asset_authority, table).uri for table in names)
         return cls(write, reads, known, columns, assets)
 
@@ -221,7 +221,7 @@ def _columns(namespace: LanceNamespace, table: TableId, version: int) -> Sequenc
     try:
         with resolved_table(namespace, table) as target:
             return [LineageColumn.of(column) for column in target.open(version).schema]
-    except Exception as error:  # noqa: BLE001 - the rows are committed: no later error makes the task fail
+    except Exception as error:  # noqa: BLE001 - the rows are committed, so the task must not fail
         _log.warning(
             "OpenLineage: no schema of table %s at version %d, since its columns cannot be read: %s",
             table,

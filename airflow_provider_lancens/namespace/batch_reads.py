@@ -56,7 +56,7 @@ def read_each(
     """
     result = BatchRead()
     failed_first = _bisect(result, names, read, server_answers=server_answers)
-    # The server may have failed until the first table was read: these are read once more.
+    # These failed before any table was read, maybe since the server failed: read them once more.
     for name in failed_first if result.tables else ():
         del result.failures[name]
         if (error := _add(result, [name], read)) is not None:
@@ -126,7 +126,7 @@ def read_one_by_one(
             server_answers = True
             if table:
                 yield BatchRead([table])
-            # The server may have failed until this table was read: these are read once more.
+            # These failed before this table was read, maybe since the server failed: read them once more.
             yield from read_one_by_one([*failed_first], read, server_answers=True)
             failed_first = {}
     if failed_first:

@@ -134,7 +134,7 @@ def check_location(location: str, argument: str = "location", *, of_table: bool 
     return f"{scheme}:{rest.rstrip('/')}"
 
 
-@lru_cache(maxsize=4096)  # each poll checks the same locations again
+@lru_cache(maxsize=4096)  # polls check the same locations again and again
 def location_fault(location: str, *, of_table: bool = True) -> str | None:
     """Return why a location is invalid, without any secret or unprintable character; None if it is valid.
 
@@ -196,7 +196,7 @@ def _url_fault(location: str, shown: str) -> str | None:
         return f"{shown} has no bucket"
     try:
         urlsplit(location)
-    except ValueError:  # such as of brackets, or of letters that are a slash in another form
+    except ValueError:  # invalid brackets, or a character that Unicode normalizes to a slash
         return f"{shown} has a bucket whose name isn't valid in a URL"
     if "#" in location or "?" in location:
         return f"{shown} contains '#' or '?': Lance would drop it with what follows"

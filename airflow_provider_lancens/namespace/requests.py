@@ -145,10 +145,10 @@ def foreign_tables_of(texts: Iterable[str], metastore: Metastore) -> ForeignTabl
         if text == ANY_TABLE:
             return ForeignTables(any=True)
         try:
-            table = TableId.of_result(text)  # as an author writes it, or as a plan prints it
+            table = TableId.of_result(text)  # written by an author, or printed by a plan
         except InvalidIdentifierError as error:
             raise spec_errors.InvalidInputError(f"foreign tables: {error}") from error
-        if len(table) != wanted:  # other writers choose their names, so no name is checked
+        if len(table) != wanted:  # only the levels are checked: foreign tables may have any name
             raise spec_errors.InvalidInputError(
                 f"foreign tables: table {text!r}: expected an identifier of {wanted} levels, "
                 f"{_FORMS[wanted]}, or {ANY_TABLE!r} for any table"

@@ -58,7 +58,7 @@ def check_text(column: pa.Array, name: str) -> None:
         if pa.types.is_dictionary(part.type):
             part = part.dictionary_decode()
         try:
-            copied(part).validate(full=True)  # only these rows: a slice has all values inside its rows
+            copied(part).validate(full=True)  # copied, since a slice would also validate values of other rows
         except pa.ArrowInvalid:
             return True
         return False

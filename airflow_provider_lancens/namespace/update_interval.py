@@ -62,5 +62,5 @@ def interval_text(interval: timedelta) -> str:
         if count:
             parts.append(f"{count} {unit}{'' if count == 1 else 's'}")
         elif parts:
-            break  # a unit in between is zero: what follows is of no interest
+            break  # units below a zero are left out
     return " ".join(parts[:2]) or "less than a second"

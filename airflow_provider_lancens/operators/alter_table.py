@@ -151,10 +151,10 @@ def _as_one(results: Sequence[SchemaResult], started: float) -> SchemaResult:
     return replace(
         results[-1],
         operation="alter_table",
-        outcome="done" if any(one.is_done for one in results) else "unchanged",
+        outcome="done" if any(result.is_done for result in results) else "unchanged",
         version=version,
         previous_version=previous,
-        columns=tuple(dict.fromkeys(name for one in results for name in one.columns)),
-        dropped_indices=tuple(name for one in results for name in one.dropped_indices),
+        columns=tuple(dict.fromkeys(name for result in results for name in result.columns)),
+        dropped_indices=tuple(name for result in results for name in result.dropped_indices),
         seconds=round(time.monotonic() - started, 3),
     )

@@ -118,14 +118,14 @@ def _with_lake_given_later(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def called(*args: Any, **kwargs: Any) -> Any:
         if is_positional and len(args) >= position:
-            # In the DAG, arguments are given by position without the lake.
+            # In the DAG, positional arguments are passed without `lake`.
             args = (*args[:position], kwargs.pop(_LAKE), *args[position:])
         return function(*args, **kwargs)
 
-    others = [one for one in given.parameters.values() if one.name != _LAKE]
-    rest = [one for one in others if one.kind is Parameter.VAR_KEYWORD]
+    others = [parameter for parameter in given.parameters.values() if parameter.name != _LAKE]
+    rest = [parameter for parameter in others if parameter.kind is Parameter.VAR_KEYWORD]
     lake = Parameter(_LAKE, Parameter.KEYWORD_ONLY, default=None)
-    parameters = [*(one for one in others if one not in rest), lake, *rest]
+    parameters = [*(parameter for parameter in others if parameter not in rest), lake, *rest]
     called.__signature__ = given.replace(parameters=parameters)  # type: ignore[attr-defined]
     return called
 

@@ -201,7 +201,7 @@ class LanceWriteOperator(LanceSparkOperator):
                 result, reading = made
             else:
                 result, reading, derived = self._written(source, writes, context)
-            is_own = result.outcome != "unchanged"  # if not, the version is one of others
+            is_own = result.outcome != "unchanged"  # an unchanged result has another writer's version
             partitions = changed_partitions(namespace, result, self.event_partitions, is_own_version=is_own)
             wrote = TableWrite.of_request(result, self._rendered_request(), derived)
             self.note_lineage(namespace, wrote, source.reads(reading))
@@ -233,7 +233,7 @@ class LanceWriteOperator(LanceSparkOperator):
             return {WHOLE: request(key, fingerprint)}
         return {
             reading: request(
-                # The rows of other changes don't take the place of the rows that were written before.
+                # A key for each range, so that rows of one range don't replace rows of another.
                 key_of_moved_task("/".join([key, *source.ranges(reading)]), context, target),
                 fingerprint or self._fingerprint_of(source, target, reading),
             )

@@ -170,7 +170,7 @@ class LanceCreateIndexOperator(LanceSparkOperator):
             )
         self.options = check_mapping("options", options)
         known = "rendered later" if is_template(column) else column
-        IndexSpec(known, index_type, options=self.options)  # a wrong one shows where the DAG is parsed
+        IndexSpec(known, index_type, options=self.options)  # checked when the DAG is parsed
         self.table = table
         self.column = column
         self.index_type = index_type

@@ -142,4 +142,4 @@ class LanceDropNamespaceOperator(LanceOperator):
         """Log a plan, and push it as an XCom before it is executed."""
         for line in plan.lines():
             self.log.info("%s", line)
-        context["ti"].xcom_push(key="plan", value=plan.as_dict())  # a task that then fails returns nothing
+        context["ti"].xcom_push(key="plan", value=plan.as_dict())  # pushed now, since the drop may fail

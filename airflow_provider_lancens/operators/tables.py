@@ -127,7 +127,9 @@ class LanceDeclareTableOperator(LanceOperator):
                 )
                 for table in tables
             }
-        results = {table: cast("CatalogResult", one.declaration).as_dict() for table, one in declared.items()}
+        results = {
+            table: cast("CatalogResult", opened.declaration).as_dict() for table, opened in declared.items()
+        }
         return results[str(tables[0])] if isinstance(self.table, str) else results
 
 

@@ -111,8 +111,8 @@ class SharedTaskState:
         Args:
             table: the table's name.
             identify: returns the key.
-            is_counted: whether no key was given, so that a number identifies the write. The order in
-                which threads take numbers may differ in a retry, even where keys contain a digest of the rows.
+            is_counted: whether no key was given, so that a number identifies the write. The order in which
+                threads take numbers may differ in a retry, even where keys contain a digest of the rows.
 
         Raises:
             AirflowFailException: another thread is writing under the same key, or both writes have no key.

@@ -101,7 +101,7 @@ def _check_age(argument: str, value: object) -> None:
 
 
 def _check_type(argument: str, value: object) -> None:
-    is_arrow = any(base.__module__.startswith("pyarrow.") for base in type(value).__mro__)  # not imported
+    is_arrow = any(base.__module__.startswith("pyarrow.") for base in type(value).__mro__)  # no import
     if not isinstance(value, str) and not is_arrow:
         _refuse(f"{argument}: expected the name of a type or a pyarrow.DataType, got {value!r}")
 

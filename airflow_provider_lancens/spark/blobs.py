@@ -67,7 +67,7 @@ def inner_blob(arrow: pa.DataType, path: str) -> str | None:
         inner = [(arrow.value_type, f"{path}[]")]
     else:
         inner = []
-    found = (below if is_blob(one) else inner_blob(one, below) for one, below in inner)
+    found = (below if is_blob(inner_type) else inner_blob(inner_type, below) for inner_type, below in inner)
     return next(filter(None, found), None)
 
 
@@ -179,7 +179,7 @@ def _child(column: pa.Array, name: str, arrow: pa.DataType) -> pa.Array:
     index = column.type.get_field_index(name)
     if index < 0:
         return pa.nulls(len(column), arrow)
-    # Unlike `field`, this has the nulls of the struct too.
+    # Unlike `field`, `flatten` also applies the nulls of the struct.
     return column.flatten()[index].cast(arrow)
 
 
@@ -354,7 +354,7 @@ def references(descriptors: pa.Array) -> pa.Array:
     """Return references for Lance's descriptors; see `REFERENCE`."""
     is_external = _numbers(descriptors, "kind") == _EXTERNAL
     sizes, positions = _numbers(descriptors, "size"), _numbers(descriptors, "position")
-    # Lance has a size of zero for a whole file: its size is unknown.
+    # For a whole file, Lance stores a size of zero, since the size is unknown.
     has_range = is_external & (sizes > 0)
     uris = descriptors.field(descriptors.type.get_field_index("blob_uri"))
     parts = [

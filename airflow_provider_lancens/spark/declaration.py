@@ -259,7 +259,7 @@ def _create_columns(target: ResolvedTable, columns: pa.Schema, given: TableLayou
     if latest is None:
         try:
             write_rows(rows, WriteContext.begin(target, WriteRequest(Create())))
-        except spec_errors.TableAlreadyExistsError:  # by somebody else, meanwhile
+        except spec_errors.TableAlreadyExistsError:  # another client created the table meanwhile
             latest = target.open_latest()
     if latest is None:
         return

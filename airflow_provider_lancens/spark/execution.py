@@ -90,7 +90,7 @@ class Execution:
     @contextmanager
     def computing(
         self,
-        table: TableId,  # noqa: ARG002 it makes only one
+        table: TableId,  # noqa: ARG002
         column: str,  # noqa: ARG002
         where: str | None,
         what: object,  # noqa: ARG002

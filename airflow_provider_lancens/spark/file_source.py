@@ -67,7 +67,7 @@ class FileSource:
         self._check_text()
 
     def _check_kinds(self) -> None:
-        # A rendered template is text, and any text is truthy.
+        # Types are checked, since a rendered template is text, and any text is truthy.
         for name in ("renames", "casts", "schema"):
             value = getattr(self, name)
             if not isinstance(value, Mapping) and (value is not None or name != "schema"):
@@ -90,7 +90,7 @@ class FileSource:
             raise ValueError(f"filter: expected a condition, or None, got {self.filter!r}")
         options: object = self.storage_options
         if options is not None and not isinstance(options, Mapping):
-            kind = type(options).__name__  # its value may be a secret
+            kind = type(options).__name__  # the value may be a secret
             raise ValueError(f"storage_options: expected a mapping, got a value of type {kind}")
 
     def _check_text(self) -> None:

@@ -36,7 +36,7 @@ def newest_data(dataset: LanceDataset) -> DataCommit:
         dataset: the dataset, opened at its newest version, or at a staged one, which changes data itself. One
             request if that changed data.
     """
-    if is_detached(dataset.version):  # no version before it is a lower number
+    if is_detached(dataset.version):  # a staged version's number says nothing of the versions before it
         return DataCommit(dataset.version, _committed(dataset), is_exact=True)
     oldest = dataset
     for number, (version, transaction) in enumerate(transactions(dataset, 0)):

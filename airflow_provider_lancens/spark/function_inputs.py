@@ -61,7 +61,7 @@ class FunctionInputs:
 
     def plain(self) -> dict[str, tuple[Any, ...]]:
         """Return the fields of each, as JSON can hold them."""
-        return {name: astuple(one) for name, one in self.tables.items()}
+        return {name: astuple(table) for name, table in self.tables.items()}
 
     def readings(self) -> list[Reading]:
         """Return all readings that a function can do, `WHOLE` first.
@@ -69,7 +69,7 @@ class FunctionInputs:
         Raises:
             InvalidInputError: (13) there are too many, since each has a key to look up.
         """
-        since = [name for name, one in self.tables.items() if one.previous_version is not None]
+        since = [name for name, table in self.tables.items() if table.previous_version is not None]
         if len(since) > _MOST_RANGES:
             raise spec_errors.InvalidInputError(
                 f"inputs: {', '.join(map(repr, since))} have a 'previous_version'; the default key has where "
@@ -81,14 +81,16 @@ class FunctionInputs:
 
     def ranges(self, reading: Reading) -> list[str]:
         """Return the start of each range of changes that was read, as parts of a key."""
-        changed = {(one.table, one.previous_version) for name, one in self.tables.items() if name in reading}
+        changed = {
+            (table.table, table.previous_version) for name, table in self.tables.items() if name in reading
+        }
         return sorted(f"changes@{table}/{previous}" for table, previous in changed)
 
     def identity(self, reading: Reading) -> dict[str, tuple[Any, ...]]:
         """Return what decides the rows that a reading reads, for a fingerprint."""
         return {
-            name: (one.table, one.version, *([one.previous_version] if name in reading else []))
-            for name, one in self.tables.items()
+            name: (table.table, table.version, *([table.previous_version] if name in reading else []))
+            for name, table in self.tables.items()
         }
 
     def call(
@@ -108,7 +110,7 @@ class FunctionInputs:
         """
         reads = _Reads(self)
         lake = catalog(reads)
-        tables = {name: lake.table(one.as_result()) for name, one in self.tables.items()}
+        tables = {name: lake.table(table.as_result()) for name, table in self.tables.items()}
         returned = function(spark, **tables, **kwargs)
         return returned, frozenset(reads.changed)
 
@@ -137,7 +139,7 @@ class _Reads(Execution):
         """See `Execution.record_read`."""
         self.changed |= {
             name
-            for name, one in self._inputs.tables.items()
-            if one.previous_version is not None
-            and (one.table, one.version, one.previous_version) == (str(table), *versions)
+            for name, given in self._inputs.tables.items()
+            if given.previous_version is not None
+            and (given.table, given.version, given.previous_version) == (str(table), *versions)
         }

@@ -56,13 +56,13 @@ def check_hive_tables(spark: Any, conf: Mapping[str, str]) -> None:
         )
     try:
         spark.catalog.tableExists(_PROBED)
-    except Exception as error:  # noqa: BLE001 of any class, with its reason in a cause of the JVM
+    except Exception as error:  # noqa: BLE001 Spark raises any class, and the reason is in a cause in the JVM
         raise _explained(_messages(error), used or wanted) from None
 
 
 def _metastore_of(spark: Any) -> str | None:
     """Return the servers that the session was configured with, as far as it tells."""
-    if hasattr(spark, "_jsparkSession"):  # includes the settings of a hive-site.xml
+    if hasattr(spark, "_jsparkSession"):  # Hadoop's configuration includes a hive-site.xml
         hadoop = spark._jsparkSession.sessionState().newHadoopConf()
         found: str | None = hadoop.get("hive.metastore.uris")
         return found
@@ -104,7 +104,9 @@ def _explained(messages: Sequence[str], metastore: str | None) -> spec_errors.La
             f"{_CLIENT}jars.path=file:///…/*.jar with the jars of Hive's lib folder on the worker"
         )
     reasons = (_NOT_CONNECTED, *_NOT_AUTHENTICATED)
-    told = next((one for one in messages if any(reason in one for reason in reasons)), messages[0])
+    told = next(
+        (message for message in messages if any(reason in message for reason in reasons)), messages[0]
+    )
     lines = [line.strip() for line in told.splitlines() if line.strip() and not line.startswith("\tat ")]
     reason = redact(" ".join(lines))[:500]
     if any(text in message for text in _NOT_AUTHENTICATED for message in messages):

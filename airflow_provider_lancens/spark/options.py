@@ -63,7 +63,7 @@ def is_list(value: object) -> TypeGuard[Collection[Any]]:
 
 
 def _is_list_of_columns(value: object, *, at_least: int = 1) -> bool:
-    return is_list(value) and len(value) >= at_least and all(isinstance(one, str) and one for one in value)
+    return is_list(value) and len(value) >= at_least and all(isinstance(name, str) and name for name in value)
 
 
 def check_flag(name: str, value: object) -> None:
@@ -455,7 +455,10 @@ CHANGES: Mapping[str, type[Change]] = {kind.MODE: kind for kind in (Append, Over
 """The kinds of changes by mode."""
 
 _NOT_GIVEN = {
-    one.name: one.default for kind in CHANGES.values() for one in fields(kind) if one.default is not MISSING
+    item.name: item.default
+    for kind in CHANGES.values()
+    for item in fields(kind)
+    if item.default is not MISSING
 }
 """The defaults of their fields."""
 
@@ -474,9 +477,9 @@ def change_of(mode: Mode, **arguments: Any) -> Change:
     kind = CHANGES[mode]
     given = {name: value for name, value in arguments.items() if value != _NOT_GIVEN.get(name)}
     for name, value in given.items():
-        kinds = [one for one in CHANGES.values() if name in _fields_of(one)]
+        kinds = [kind for kind in CHANGES.values() if name in _fields_of(kind)]
         if kind not in kinds:
-            allowed = " and ".join(one.described() for one in kinds)
+            allowed = " and ".join(kind.described() for kind in kinds)
             _refuse(f"{name}: not allowed for {kind.described()}, only for {allowed}; got {value!r}")
     if kind is Upsert:
         given.setdefault("on", None)
@@ -484,7 +487,7 @@ def change_of(mode: Mode, **arguments: Any) -> Change:
 
 
 def _fields_of(kind: type[Change]) -> set[str]:
-    return {one.name for one in fields(kind)}
+    return {item.name for item in fields(kind)}
 
 
 @dataclass(frozen=True, slots=True)

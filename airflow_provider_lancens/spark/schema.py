@@ -299,16 +299,16 @@ class _Alterations:
 
     def plan(self, table: str, latest: LanceDataset) -> PlannedChange:
         renamed = self._renamed(table, latest.schema)
-        columns = {renamed.get(one.name, one.name): one for one in latest.schema}
+        columns = {renamed.get(field.name, field.name): field for field in latest.schema}
         for argument, names in {"types": self.types, "nullable": self.nullable}.items():
             for name in names:
                 if name not in columns:
                     raise missing_column(table, argument, name, latest.schema)
-        schema = pa.schema([one.with_name(name) for name, one in columns.items()])
+        schema = pa.schema([field.with_name(name) for name, field in columns.items()])
         check_new_schema(table, schema, renamed.values())
         nullable = [name for name in self.nullable if not columns[name].nullable]
         retyped = _retyped(table, columns, self.types, file_format(latest))
-        current = {name: one.name for name, one in columns.items()}
+        current = {name: field.name for name, field in columns.items()}
         paths = [(current[path[0]], *path[1:]) for path in retyped.widened]
         why = f"changing the type of {', '.join(sorted({path[0] for path in retyped.widened}))}"
         dropped = (
@@ -352,7 +352,7 @@ class _Retyped:
             steps.append(SchemaStep(description, lambda opened: alter(opened, widened)))
         if self.added:
             schema = pa.schema(self.added)
-            names = ", ".join(one.name for one in self.added)
+            names = ", ".join(field.name for field in self.added)
             steps.append(SchemaStep(f"adds fields to {names}", lambda opened: opened.add_columns(schema)))
         return steps
 

@@ -345,13 +345,13 @@ _GONE = ("UNAVAILABLE", "NO_ACTIVE_SESSION", "INVALID_HANDLE.SESSION", "failed t
 
 def server_is_gone(error: BaseException) -> bool:
     """Return whether an error, or an error that led to it, says that a Spark Connect server is gone."""
-    one: BaseException | None = error
-    while one is not None:
-        if type(one).__module__.startswith(("pyspark.errors", "grpc")) and any(
-            text in str(one) for text in _GONE
+    cause: BaseException | None = error
+    while cause is not None:
+        if type(cause).__module__.startswith(("pyspark.errors", "grpc")) and any(
+            text in str(cause) for text in _GONE
         ):
             return True
-        one = one.__cause__ or one.__context__
+        cause = cause.__cause__ or cause.__context__
     return False
 
 

@@ -88,7 +88,7 @@ class Job:
         """
         for name, value in self.kwargs.items():
             _check_names(f"op_kwargs[{name!r}]", value)
-        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        values = {item.name: getattr(self, item.name) for item in fields(self)}
         return {**values, "request": self.request.as_dict()}
 
     def save(self, script: Path) -> None:
@@ -138,16 +138,16 @@ class Job:
 
 def _check_names(argument: str, value: Any) -> None:
     if isinstance(value, dict):
-        for name, one in value.items():
+        for name, element in value.items():
             if not isinstance(name, str):
                 raise TypeError(
                     f"{argument}: has the name {name!r} of type {type(name).__name__}, and the driver would "
                     "get it as text; give it as text, or use deploy-mode client"
                 )
-            _check_names(f"{argument}[{name!r}]", one)
+            _check_names(f"{argument}[{name!r}]", element)
     elif isinstance(value, list | tuple):
-        for one in value:
-            _check_names(argument, one)
+        for element in value:
+            _check_names(argument, element)
 
 
 def name_of(source: Callable[..., Any]) -> str:

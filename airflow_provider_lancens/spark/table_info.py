@@ -116,13 +116,17 @@ def history_of(target: ResolvedTable, dataset: LanceDataset, limit: int) -> list
         dataset: its dataset, at the version to begin with.
         limit: how many.
     """
-    stored = {v: one for v, one in target.dataset.manifests.all().items() if v <= dataset.version}
+    stored = {v: manifest for v, manifest in target.dataset.manifests.all().items() if v <= dataset.version}
     tags: dict[int, list[str]] = {}
-    for tag in (one for one in tags_of(dataset) if one.branch is None):
+    for tag in (named for named in tags_of(dataset) if named.branch is None):
         tags.setdefault(tag.version, []).append(tag.name)
     found = []
     oldest = min(stored, default=dataset.version)
-    commits = ((v, one) for v, one in transactions_of(dataset, oldest - 1) if one is not None or v in stored)
+    commits = (
+        (v, transaction)
+        for v, transaction in transactions_of(dataset, oldest - 1)
+        if transaction is not None or v in stored
+    )
     for version, transaction in islice(commits, max(limit, 0)):
         counts = Counts() if transaction is None else KeyedCommit.of(version, transaction).counts
         found.append(
@@ -149,7 +153,9 @@ def stats_of(state: TableState, age: timedelta = DEFAULT_AGE) -> TableStats:
         "expire": state.old_versions(age, 1).decide(DEFAULT_THRESHOLDS),
     }
     files = [file for fragment in dataset.get_fragments() for file in fragment.metadata.files]
-    stored = {v: one for v, one in state.target.dataset.manifests.all().items() if v <= state.version}
+    stored = {
+        v: manifest for v, manifest in state.target.dataset.manifests.all().items() if v <= state.version
+    }
     return TableStats(
         version=state.version,
         rows=fragmentation.rows,
@@ -160,7 +166,7 @@ def stats_of(state: TableState, age: timedelta = DEFAULT_AGE) -> TableStats:
         bytes=sum(file.file_size_bytes or 0 for file in files),
         versions=len(stored),
         oldest_version_at=stored[min(stored)].modified if stored else None,
-        due={name: one.reason for name, one in decisions.items() if one.is_due},
+        due={name: decision.reason for name, decision in decisions.items() if decision.is_due},
     )
 
 
@@ -169,13 +175,13 @@ def indices_of(dataset: LanceDataset) -> list[IndexInfo]:
     rows = dataset.count_rows()
     return [
         IndexInfo(
-            name=one.name,
-            column=", ".join(one.field_names),
-            index_type=one.index_type,
-            rows=min(one.num_rows_indexed, rows),
-            unindexed_rows=max(rows - one.num_rows_indexed, 0),
-            segments=len(one.segments),
-            bytes=one.total_size_bytes or 0,
+            name=index.name,
+            column=", ".join(index.field_names),
+            index_type=index.index_type,
+            rows=min(index.num_rows_indexed, rows),
+            unindexed_rows=max(rows - index.num_rows_indexed, 0),
+            segments=len(index.segments),
+            bytes=index.total_size_bytes or 0,
         )
-        for one in sorted(dataset.describe_indices(), key=lambda one: str(one.name))
+        for index in sorted(dataset.describe_indices(), key=lambda index: str(index.name))
     ]

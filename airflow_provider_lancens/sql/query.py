@@ -74,8 +74,8 @@ class Query:
 def _nodes(value: Any) -> Iterator[dict[str, Any]]:
     if isinstance(value, dict):
         yield value
-    for one in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-        yield from _nodes(one)
+    for child in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _nodes(child)
 
 
 def _check(node: dict[str, Any]) -> None:

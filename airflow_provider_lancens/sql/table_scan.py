@@ -47,7 +47,7 @@ class TableScan(pads.Dataset):  # type: ignore[misc]
         # Without the constructor of the class, as in Lance's own dataset: Arrow reads no files.
         self._dataset = dataset
         self._failures = failures
-        self._schema = pa.schema([field for one in dataset.schema if (field := _readable_field(one))])
+        self._schema = pa.schema([field for column in dataset.schema if (field := _readable_field(column))])
         self.unreadable = [name for name in dataset.schema.names if name not in self._schema.names]
         self.failure: Exception | None = None
 

@@ -55,7 +55,7 @@ class CatalogCalls:
 
         def run() -> Any:
             method = getattr(self._implementation(), operation, None)
-            if method is None:  # it was made for an older version of the interface
+            if method is None:  # the class implements an older version of the interface
                 raise NotImplementedError("its class has no such operation")
             return method(*arguments)
 
@@ -90,7 +90,7 @@ class CatalogCalls:
         with self._lock:
             if self._opened is not None:
                 return self._opened
-        # Without the lock: a call that is stuck here must not stop the later ones.
+        # Outside of the lock: a call that hangs here must not block later calls.
         try:
             opened = self._class(**self._settings.own)
         except (TypeError, ValueError, KeyError) as error:

@@ -87,7 +87,7 @@ class CatalogDrop:
             with contextlib.suppress(spec_errors.TableNotFoundError):
                 remove_entry()
         if by_folder and self.location_of(self.table.parts) == self.location:
-            # If nothing was left to remove, dropping the table again won't help.
+            # A retry can only help if this call has removed anything.
             kind = spec_errors.ConcurrentModificationError if removed else spec_errors.InvalidInputError
             raise kind(
                 f"table {self.table}: its data was deleted, but its folder {self._shown(self.location)} "

@@ -153,7 +153,7 @@ def _of_status(
 
 
 def _shown(text: str, secrets: Collection[str]) -> str:
-    # What the HTTP library prints is for its own developers, except for the texts in it.
+    # The HTTP library prints its internal structures; only the quoted texts in them help users.
     found = _REQUEST_ERROR.search(text)
     if found is not None and (parts := _QUOTED.findall(found[0])):
         text = f"{text[: found.start()]}{', '.join(parts)}"

@@ -96,7 +96,7 @@ class CatalogNamespace(LanceNamespace):
             InvalidInputError: (13) a property is unknown, missing or invalid, or there is no such class.
         """
         values = catalog_properties(properties)
-        # Without a given root there is none, wherever the process runs.
+        # `require_root`: without a given root, the current folder must not become the root.
         self._config = StorageConfig.parse(catalog_properties({**properties, "require_root": "true"}))
         self._settings = CatalogSettings.parse(properties, self._config, values)
         self._properties = dict(properties)
@@ -158,7 +158,7 @@ class CatalogNamespace(LanceNamespace):
             return ""
         return ", whose root doesn't exist on this machine: the first table will create it"
 
-    # What the interface has, where more is done than to pass it on.
+    # Operations of the interface that do more than pass the request on
 
     def list_namespaces(self, request: AnyRequest) -> models.ListNamespacesResponse:
         """Return the namespaces in a namespace."""
@@ -290,7 +290,7 @@ class CatalogNamespace(LanceNamespace):
         dropped = self._called("drop_table", models.DropTableRequest, asked)
         return _redacted(redacted_responses.DropTableResponse, dropped, location=_plain(dropped.location))
 
-    # What Airflow needs beyond the interface.
+    # Extensions that Airflow needs beyond the interface
 
     def poll_tables(
         self, tables: Collection[TableId], known: Mapping[TableId, object] | None = None
@@ -316,12 +316,12 @@ class CatalogNamespace(LanceNamespace):
             try:
                 statuses[table], failed = self._status(table), 0
             except spec_errors.UnauthenticatedError as error:
-                # Of this table, for all that is known: it may have a storage of its own. Unlike the errors
-                # below it ends a wait for good, so it isn't an answer about tables that weren't asked for.
+                # Counted for this table alone, whose storage may differ from the others'. This error ends
+                # a wait for good, unlike the errors below, so tables that weren't polled don't get it.
                 statuses[table], failed = error, 0
             except OF_THE_SERVER as error:
                 statuses[table], failed = error, failed + 1
-                waited += time.monotonic() - began  # also if others are answered in between
+                waited += time.monotonic() - began  # in total, even if other tables are answered in between
                 is_over = failed == _FAILED_IN_A_ROW or waited >= longest
                 if is_over or not isinstance(error, spec_errors.ServiceUnavailableError):
                     statuses |= dict.fromkeys(left, error)
@@ -382,7 +382,7 @@ class CatalogNamespace(LanceNamespace):
         versions = StoredVersions(location, options, self.allowed_locations)
         try:
             missing = versions.missing_files(newest)
-        except spec_errors.TableVersionNotFoundError:  # others have committed and cleaned up
+        except spec_errors.TableVersionNotFoundError:  # cleaned up after other commits: compare again
             return self.compare_table(parts)
         if not missing:
             return found
@@ -558,7 +558,7 @@ class CatalogNamespace(LanceNamespace):
         self, requested: bool | None, vended: Mapping[str, str] | None
     ) -> dict[str, str] | None:
         own = self._config.vended(requested) or {}
-        if any(map(is_secret, vended or {})):  # the catalog's credentials are never mixed with other ones
+        if any(map(is_secret, vended or {})):  # credentials of two sources are never mixed
             own = {name: value for name, value in own.items() if not is_secret(name)}
         return {**own, **(vended or {})} or None
 
@@ -616,7 +616,7 @@ def _passed_on(operation: str) -> Callable[..., Any]:
     model: type[BaseModel] | None = getattr(models, _REQUESTS.get(operation, name), None)
 
     def call(self: CatalogNamespace, request: AnyRequest, *data: Any) -> Any:
-        if model is None:  # of an operation that the interface has given up
+        if model is None:  # the interface has no request model for it any more
             return self._calls.call(operation, request, *data)
         return self._called(operation, model, request, *data)
 

@@ -51,7 +51,7 @@ class CatalogListing:
             ServiceUnavailableError: (17) the catalog doesn't answer.
         """
         own = table[:-1]
-        for namespace in (own, *(one for one in self._below(()) if one != own)):
+        for namespace in (own, *(other for other in self._below(()) if other != own)):
             for name in self._listed("tables", self.list_tables, namespace):
                 if (*namespace, name) != table:
                     yield (*namespace, name)
@@ -68,7 +68,7 @@ class CatalogListing:
             try:
                 found = call({**request, "page_token": token} if token else request)
             except (spec_errors.NamespaceNotFoundError, spec_errors.InvalidInputError):
-                return (), None  # dropped meanwhile, or without such a level
+                return (), None  # the namespace was dropped meanwhile, or the catalog has no such level
             except (spec_errors.UnsupportedOperationError, spec_errors.PermissionDeniedError) as error:
                 if what == "tables":
                     self.unknown.append(f"the tables of {'$'.join(namespace) or 'the root'}: {error}")
@@ -154,7 +154,7 @@ class CatalogClones:
         exceeded = next(others, None) is not None
         resolved = ResolvedLocation(self.location)
         with ThreadPoolExecutor(_THREADS, thread_name_prefix="lance-clones") as pool:
-            found = [one for one in pool.map(lambda table: self._clone(table, resolved), read) if one]
+            found = [clone for clone in pool.map(lambda table: self._clone(table, resolved), read) if clone]
         unknown = [*self.listing.unknown]
         if exceeded:
             unknown.append(f"the catalog has more than the {MOST_READ} tables that are searched")

@@ -79,7 +79,7 @@ class FolderCatalog:
         """
         plain = normalize(location).rstrip("/")
         own = self.own_folder(parts)
-        return plain == own or (not is_local(plain) and unquote(plain) == own)  # as entries have it
+        return plain == own or (not is_local(plain) and unquote(plain) == own)  # entries are encoded
 
     def relative(self, location: str) -> str:
         """Return a location as the implementation registers it, relative to the root.

@@ -159,7 +159,7 @@ class GlueClient:
 
     def _before_drop(self, **_request: Any) -> None:
         is_gone = getattr(self._drop, "is_gone", None)
-        if is_gone is None:  # of the probe's own table
+        if is_gone is None:  # the probe drops its own table without this check
             return
         self._drop.sent += 1
         if self._drop.sent > 1 and is_gone():
@@ -173,7 +173,7 @@ class GlueClient:
             botocore.exceptions.BotoCoreError: no region, or a profile that doesn't exist.
         """
         with self._lock:
-            # Forked: the sockets are the parent's too, and two processes on one would mix responses.
+            # After a fork, the client is created anew: two processes on one socket would mix responses.
             if self._created is None or self._created[0] != os.getpid():
                 self._created = os.getpid(), self._make()
             return self._created[1]
@@ -186,7 +186,7 @@ class GlueClient:
             made[1].close()
 
     def _make(self) -> Any:
-        import boto3  # takes half a second: only when a catalog is called
+        import boto3  # the import takes half a second, so only calls to a catalog do it
         from botocore.config import Config
 
         settings, credentials = self._settings, self._settings.credentials
@@ -203,7 +203,7 @@ class GlueClient:
         )
         try:
             client = session.client("glue", endpoint_url=settings.endpoint, config=config)
-        except ValueError as error:  # the SDK's error for an invalid host or region
+        except ValueError as error:  # raised by the SDK for an invalid host or region
             raise InvalidInputError(
                 f"{settings}: {redact(str(error))}; check 'endpoint' and 'region'"
             ) from shareable_cause(error)

@@ -30,7 +30,7 @@ class GlueBatchReader:
         self,
         namespace: NamespaceId,
         names: Collection[str],
-        one: Callable[[str], CatalogTable | None],
+        read_table: Callable[[str], CatalogTable | None],
         pages: Callable[[], Iterator[list[CatalogTable]]],
     ) -> Iterator[BatchRead]:
         """Read the named tables lazily; tables that don't exist are omitted.
@@ -38,7 +38,7 @@ class GlueBatchReader:
         Args:
             namespace: the database.
             names: names of the tables, in lower case.
-            one: reads one table by one call; None if it doesn't exist.
+            read_table: reads one table by one call; None if it doesn't exist.
             pages: reads the database lazily, page by page.
         """
         left = dict.fromkeys(names)
@@ -50,7 +50,7 @@ class GlueBatchReader:
                 raise
             except LanceNamespaceError as error:
                 log.debug("Reading tables of %s one by one, since its pages fail: %s", namespace, error)
-        yield from read_one_by_one(left, one, server_answers=len(left) < count)
+        yield from read_one_by_one(left, read_table, server_answers=len(left) < count)
 
     def _turn_pages(
         self, namespace: NamespaceId, left: dict[str, None], pages: Iterator[list[CatalogTable]]

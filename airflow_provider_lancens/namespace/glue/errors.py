@@ -104,7 +104,7 @@ def glue_errors(error_map: ErrorMap, attempt: str, where: object) -> Iterator[No
 
 def sdk_errors() -> tuple[type[Exception], ...]:
     """Return the exceptions of SDK calls: of the service, of the SDK itself, and for invalid responses."""
-    from botocore.exceptions import BotoCoreError, ClientError  # loaded by then: a client exists
+    from botocore.exceptions import BotoCoreError, ClientError  # already loaded, since a client exists
     from botocore.parsers import ResponseParserError
 
     return ClientError, BotoCoreError, ResponseParserError
@@ -139,7 +139,7 @@ def is_ambiguous(error: Exception) -> bool:
     if isinstance(error, ClientError):
         answer = error.response.get("ResponseMetadata", {})
         return bool(answer.get("RetryAttempts", 0) > 0 or answer.get("HTTPStatusCode", 400) >= 500)
-    return isinstance(error, HTTPClientError)  # a failure to connect has another class
+    return isinstance(error, HTTPClientError)  # a failure to connect isn't ambiguous
 
 
 def _error(kind: type[LanceNamespaceError], attempt: str, where: object, reason: str) -> LanceNamespaceError:

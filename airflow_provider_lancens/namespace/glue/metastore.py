@@ -198,7 +198,7 @@ class GlueMetastore:
         return self._batch_reader.read(
             namespace,
             [name.lower() for name in names],
-            one=lambda name: self._find_table(namespace.table(name)),
+            read_table=lambda name: self._find_table(namespace.table(name)),
             pages=lambda: self._table_pages(namespace),
         )
 
@@ -300,7 +300,7 @@ class GlueMetastore:
             try:
                 failed |= self._drop_batch(namespace, batch)
             except NamespaceNotFoundError:
-                return {}  # gone, with all its tables
+                return {}  # the database was dropped, with all its tables
             except LanceNamespaceError as error:
                 return failed | dict.fromkeys(rest, error)
             rest = rest[PAGE:]

@@ -54,7 +54,7 @@ class HiveApi:
         try:
             self._pool.write(rpc)
         except (TException, LanceNamespaceError):
-            # The first call may have arrived late, and be the reason why this one was refused.
+            # The first call may have arrived late, and have caused the refusal of this one.
             if not took_effect():
                 raise
 

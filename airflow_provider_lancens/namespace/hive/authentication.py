@@ -210,7 +210,7 @@ def _protection_errors() -> Iterator[None]:
 
 def _require_library(kind: str) -> None:
     try:
-        import puresasl  # noqa: F401 - whether it is there
+        import puresasl  # noqa: F401 - imported to check that it is installed
 
         if kind == KERBEROS:
             load_kerberos()

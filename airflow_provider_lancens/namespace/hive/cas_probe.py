@@ -47,7 +47,7 @@ class HiveCasProbe:
             UnsupportedOperationError: (0) it doesn't; the message says which servers do.
         """
         endpoint = connection.endpoint
-        # Otherwise each thread's first commit would probe. The probing one may find the server unresponsive.
+        # One thread probes, the others wait for its result. A probe may hang, so the wait has the deadline.
         if not self._lock.acquire(timeout=connection.deadline.left()):
             raise connection.deadline.error(f"another thread's probe of {endpoint} ")
         try:

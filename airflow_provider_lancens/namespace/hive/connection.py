@@ -56,7 +56,7 @@ class Connection:
             self._buffers = (plain, protected)
             self._protocol = MessageProtocol(protected)
             self.dialect = self._find_dialect(settings)
-        except BaseException:  # whatever interrupts it, even the task's timeout: the socket must not leak
+        except BaseException:  # on any interruption, such as the task's timeout, the socket must not leak
             self.close()
             raise
 
@@ -82,7 +82,7 @@ class Connection:
 
     def api_version(self) -> str:
         """Return the API version that the server reports."""
-        # By the older bindings: the newer ones lack the calls that HMS inherits from Thrift's own service.
+        # The newer bindings lack the calls that HMS inherits from Thrift's own service.
         return str(self._client(Hive2Dialect.service).getVersion())
 
     def close(self) -> None:
@@ -101,7 +101,7 @@ class Connection:
         except (TTransportException, OSError, EOFError):
             raise
         except Exception as error:
-            # Any: of bytes that aren't a reply, the decoder makes whatever exception its next step raises.
+            # Any type: for bytes that aren't a reply, the decoder may raise anything.
             declared = isinstance(error, TException) and not isinstance(error, TProtocolException)
             if declared or not self._protocol.is_sent:
                 raise
@@ -111,7 +111,7 @@ class Connection:
             ) from error
 
     def _find_dialect(self, settings: ClientSettings) -> Hive2Dialect:
-        # By asking for its catalogs: 2.3.10 and 3.1.3 both say that their version is "3.0".
+        # Detected by a call for catalogs, since 2.3.10 and 3.1.3 both report the version "3.0".
         try:
             self._client(Hive3Dialect.service).get_catalogs()
         except TApplicationException as error:

@@ -76,7 +76,7 @@ class Hive3Dialect(Hive2Dialect):
         """Return the request that reads many tables."""
         request = super().tables_request(namespace, names)
         request.catName = catalog_of(namespace)
-        # Without it 3.1.3 refuses the whole batch because of one insert-only table of Hive's.
+        # Without this capability, 3.1.3 refuses a whole batch that contains one insert-only table.
         request.capabilities = self.types.ClientCapabilities([self.types.ClientCapability.INSERT_ONLY_TABLES])
         return request
 

@@ -276,7 +276,7 @@ class HiveMetastore:
         found = [
             foreign_table(raw) for raw in raws if not table_properties.has_lance_type(raw.parameters or {})
         ]
-        return sorted(found, key=lambda one: one.name)
+        return sorted(found, key=lambda table: table.name)
 
     def table_locations(self) -> Iterator[TableLocation]:
         """Iterate over the locations of all tables of the server, on 3.x and 4.x in all catalogs."""

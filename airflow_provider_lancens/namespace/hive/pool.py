@@ -66,8 +66,8 @@ class Pool:
             try:
                 return self._call_once(rpc, deadline)
             except LostReplyError as error:
-                # A broken connection is worth a retry even of the only server: it may have been restarted.
-                # A call that timed out would time out again.
+                # After a broken connection, even the only server is tried again: it may have been restarted.
+                # After a timeout, the same server would time out again.
                 if deadline.is_over or tries >= (servers if error.timed_out else max(2, servers)):
                     raise
         raise AssertionError("unreachable")
@@ -110,7 +110,7 @@ class Pool:
         try:
             answer = rpc(connection)
         except UnreadableReplyError:
-            connection.close()  # where in the stream the next reply begins is unknown
+            connection.close()  # the position of the next reply in the stream is unknown
             raise
         except TRANSPORT_ERRORS as error:
             connection.close()
@@ -121,9 +121,9 @@ class Pool:
                 timed_out=isinstance(error, TimeoutError),
             ) from error
         except (TException, LanceNamespaceError):
-            self._idle.append(connection)  # it replied, with an error
+            self._idle.append(connection)  # the server replied with an error: the connection is intact
             raise
-        except BaseException:  # whatever interrupts it, even the task's timeout: a reply may still follow
+        except BaseException:  # after any interruption, such as the task's timeout, a reply may still follow
             connection.close()
             raise
         self._idle.append(connection)
@@ -170,7 +170,7 @@ class Pool:
         connection = Connection(endpoint, self._settings, deadline)
         try:
             self._check_server(connection)
-        except BaseException:  # nobody else has the connection, so whatever happens it is closed here
+        except BaseException:  # nobody else would close the connection
             connection.close()
             raise
         return connection
@@ -181,7 +181,7 @@ class Pool:
         return [*endpoints[start:], *endpoints[:start]]
 
     def _prefer_next(self, endpoint: Endpoint) -> None:
-        # Its other connections are most likely dead too, so prefer the next server.
+        # The server's other connections are most likely dead, too.
         endpoints = self._settings.endpoints
         self._preferred = endpoints[(endpoints.index(endpoint) + 1) % len(endpoints)]
         self.close()

@@ -69,7 +69,7 @@ def _reduced(binding: Any, fields: Mapping[str, Any]) -> Any:
         for field in binding.thrift_spec
     )
     reduced.read = TBase.read
-    reduced.cols = None  # of a storage descriptor: not read
+    reduced.cols = None  # the columns of a storage descriptor aren't decoded
     return reduced
 
 

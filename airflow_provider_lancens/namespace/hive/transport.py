@@ -139,7 +139,7 @@ class DeadlineTransport(TTransportBase):  # type: ignore[misc]
         self._socket.settimeout(0)
         try:
             self._socket.recv(1)
-        except (BlockingIOError, ssl.SSLWantReadError):  # nothing, or TLS's own housekeeping
+        except (BlockingIOError, ssl.SSLWantReadError):  # nothing to read, or only records of TLS itself
             return False
         except OSError:
             return True
@@ -160,7 +160,7 @@ def open_socket(endpoint: Endpoint, tls: TlsSettings | None, deadline: Deadline)
 
 def _secure(plain: socket.socket, context: ssl.SSLContext, host: str, deadline: Deadline) -> ssl.SSLSocket:
     try:
-        # One timeout for the whole handshake: the ssl module counts it from the start.
+        # The ssl module applies the timeout to the whole handshake.
         plain.settimeout(deadline.left())
         return context.wrap_socket(plain, server_hostname=host)
     except BaseException as error:  # whatever interrupts it: the socket must not leak
@@ -191,12 +191,12 @@ def _connect_to(family: int, address: Any, seconds: float) -> socket.socket:
     try:
         connected.settimeout(seconds)
         connected.connect(address)
-        # A request is one write; the system must not delay its last part.
+        # Requests are single writes, whose last packet must not be delayed.
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         if hasattr(socket, "TCP_KEEPIDLE"):
             connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _KEEPALIVE_IDLE)
-    except BaseException:  # whatever interrupts it: the socket must not leak
+    except BaseException:  # on any interruption, the socket must not leak
         connected.close()
         raise
     return connected

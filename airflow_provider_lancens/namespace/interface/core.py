@@ -49,7 +49,7 @@ class NamespaceCore(LanceNamespace):
         Otherwise the next reader of a managed table finishes a commit whose writer died: what it opened keeps
         its place then. The view returns where the manifest is recorded until a writer finishes the commit.
         """
-        view = object.__new__(type(self))  # a copy by `copy` would open connections of its own
+        view = object.__new__(type(self))  # unlike `copy.copy`, this shares the open connections
         view.__dict__.update(self.__dict__)
         view._versions = self._reads
         view._repair = RepairOperations(self._reads)

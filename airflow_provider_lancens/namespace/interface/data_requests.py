@@ -123,11 +123,11 @@ class DataRequests(NamespaceCore):
         model = as_model(models.CreateTableRequest, request)
         refuse(model, {"storage_options": _FIXED_STORAGE})
         mode = choice(model.mode, (_CREATE, _EXIST_OK, _OVERWRITE), _CREATE, "mode")
-        _check_new_columns(read_rows(request_data).schema)  # before anything is declared
+        _check_new_columns(read_rows(request_data).schema)  # checked before the table is declared
         data = self._declared(model)
         with data.specified_errors():
             written = self._create(data, request_data, mode)
-        created = TableData.of(self, model.id).table  # with the version that was committed
+        created = TableData.of(self, model.id).table  # read again, with the committed version
         return redacted_responses.CreateTableResponse(
             location=data.location,
             version=None if written is None else written.version,
@@ -161,7 +161,7 @@ class DataRequests(NamespaceCore):
         try:
             return lance.write_dataset(_rows_in(pa.py_buffer(checked)), mode=needed, **destination(data))
         except OSError as error:
-            # Another client created it meanwhile, or the store refused a conflict with nothing stored.
+            # Another client has created the dataset, or the store reported a conflict and stored nothing.
             if attempts == 1 or not str(error).startswith(_EXISTS):
                 raise
         return self._create(data, checked, mode, attempts - 1)
@@ -900,7 +900,7 @@ def _nearest(dataset: LanceDataset, model: Any, vector: list[float]) -> dict[str
     nearest: dict[str, Any] = {
         "column": model.vector_column or _vector_column(dataset.schema),
         "q": vector,
-        "k": model.k + (model.offset or 0),  # the scanner skips rows of those that the search finds
+        "k": model.k + (model.offset or 0),  # the offset skips some of the rows that the search finds
         "use_index": not model.bypass_vector_index,
         **{name: value for name, value in given.items() if value is not None},
     }

@@ -183,7 +183,7 @@ class TableData:
     def _specified(self, error: Exception) -> LanceNamespaceError:
         secrets = secret_values(self.options)
         text = f"table {self.id}: {redact(str(error), secrets)}"
-        # Lance raises an OSError for these too, as for a failure of the storage.
+        # Lance raises an OSError for invalid input too, not only for failures of the storage.
         if _INVALID in text:
             return InvalidInputError(text)
         if _OTHER_COLUMNS in text:

@@ -61,7 +61,7 @@ class StatusReader:
                 statuses[table] = error
         server_error: LanceNamespaceError | None = None
         failed = 0
-        for namespace, named in sorted(by_namespace.items(), key=lambda one: _turn(known, one[1])):
+        for namespace, named in sorted(by_namespace.items(), key=lambda item: _turn(known, item[1])):
             if server_error is not None:
                 statuses |= dict.fromkeys(named.values(), server_error)
                 continue

@@ -45,7 +45,7 @@ class CommitAttempt:
         try:
             return self._publish(publication, self.versions_of(self._commit_version(publication)))
         except spec_errors.ConcurrentModificationError:
-            raise  # Lance retries by itself
+            raise  # Lance itself retries
         except spec_errors.LanceNamespaceError as error:
             # Lance's core drops the message of any error, and raises "Commit result for version N is
             # unknown": the log is the only place where the user finds the cause.
@@ -53,7 +53,7 @@ class CommitAttempt:
             raise
 
     def _commit_version(self, publication: Publication) -> CatalogTable:
-        self.metastore.require_compare_and_set(self.table.namespace)  # before anything is recorded
+        self.metastore.require_compare_and_set(self.table.namespace)  # before recording anything
         decide = partial(self._decide, publication)
         while True:
             try:
@@ -73,7 +73,7 @@ class CommitAttempt:
         try:
             table_properties.check_managed(catalog_table)
             if CommitRecord.of(catalog_table) == self.commit:
-                return None  # a repeated request, whose response was lost
+                return None  # the request is repeated after a lost response
             return self.versions_of(catalog_table).next(publication)
         except spec_errors.InvalidTableStateError as error:
             # The version on the storage may have been committed since the catalog table was read.
@@ -86,7 +86,7 @@ class CommitAttempt:
     ) -> CatalogTable:
         """Return the catalog table if the commit succeeded after all; otherwise raise `refusal`."""
         if publication.content is None:
-            raise refusal  # before anything was sent
+            raise refusal  # nothing was sent
         catalog_table = self.metastore.get_table(self.table)
         manifests = self.versions_of(catalog_table).manifests
         # An earlier attempt may have succeeded with its response lost, while others committed. They build on
@@ -103,7 +103,7 @@ class CommitAttempt:
     def _publish(self, publication: Publication, versions: ManagedVersions) -> Manifest:
         try:
             return publication.finish(versions.manifests) or versions.committed()
-        except Exception as error:  # noqa: BLE001 - it is committed: no later error makes it fail
+        except Exception as error:  # noqa: BLE001 - the version is committed, so this must not fail
             log.warning(
                 "Table %s: version %d is committed, but its manifest is still named %s; the next "
                 "read or commit renames it: %s",

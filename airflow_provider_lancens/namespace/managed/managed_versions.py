@@ -53,7 +53,7 @@ class ManagedVersions:
         if self.version:
             return self.committed()
         if beyond := self.manifests.newest():
-            # On "no version" Lance lists the storage by itself, and would show uncommitted versions.
+            # If it gets no version, Lance lists the storage itself, and shows uncommitted versions.
             raise unknown_versions_error(self.catalog_table.id, self.manifests, beyond, self.version)
         return None
 
@@ -87,7 +87,7 @@ class ManagedVersions:
             InvalidTableStateError: (19) it is gone.
         """
         commit = CommitRecord.of(self.catalog_table)
-        # In this order: a manifest that is no longer recorded already has its final name.
+        # Look for the record first: a manifest without a record already has its final name.
         recorded = self.manifests.find_at(commit.recorded_path, commit.version) if commit else None
         if commit is None or recorded is None:
             return self._final_manifest()
@@ -96,7 +96,7 @@ class ManagedVersions:
         try:
             return Publication(commit).finish(self.manifests) or self._final_manifest()
         except spec_errors.LanceNamespaceError as error:
-            # A reader needn't be able to write or repair: the recorded manifest is the version.
+            # A reader may lack write access; the recorded manifest is the version, too.
             log.info(
                 "Table %s: using the recorded manifest, since it could not be published: %s",
                 self.catalog_table.id,
@@ -172,7 +172,7 @@ class ManagedVersions:
         for pause in _PAUSES:
             if final := self.manifests.find_at(commit.final_path, commit.version):
                 return recorded if self.is_diverged() else final
-            # A writer that lives is about to give it its name, and to remove the record.
+            # A live writer is about to rename the manifest, and to remove the record.
             time.sleep(pause)
             if self.manifests.stat(commit.recorded_path) is None:
                 return self._final_manifest()

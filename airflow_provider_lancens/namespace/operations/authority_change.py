@@ -97,13 +97,13 @@ class AuthorityChange:
         Returns:
             Whether the storage decides the table's versions, and no conversion is in progress.
         """
-        gates = gates_of(self._files(self.tables.get(table)))  # before the state is read
+        gates = gates_of(self._files(self.tables.get(table)))  # read before the state
         catalog_table = self.tables.get(table)
         if table_properties.is_managed(catalog_table):
             return False
         if table_properties.is_converting(catalog_table):
             state = catalog_table.parameters[table_properties.STATE]
-            # Drivers' clocks may differ: a wrong clock makes the conversion fail, and nothing else.
+            # Drivers' clocks may differ; a wrong clock can only make the conversion fail.
             limit = datetime.now(UTC) - SILENCE
             if any(table_properties.converting_state(g.token) == state and g.closed > limit for g in gates):
                 return False

@@ -111,7 +111,7 @@ class CascadePlan:
             "foreign_tables": self.foreign_tables,
         }
         return {
-            **{kind: [str(one) for one in ids[:_NAMED_IN_DATA]] for kind, ids in named.items()},
+            **{kind: [str(id_) for id_ in ids[:_NAMED_IN_DATA]] for kind, ids in named.items()},
             "lance_table_count": len(self.lance_tables),
             "foreign_table_count": len(self.foreign_tables),
         }
@@ -211,7 +211,7 @@ class Cascade:
         except spec_errors.NamespaceNotFoundError:
             if namespace == target:
                 raise
-            # Otherwise it was dropped concurrently, as its tables may be.
+            # A nested namespace was dropped concurrently, as tables may be.
 
     def _drop_tables(self, plan: CascadePlan) -> None:
         left: dict[TableId, spec_errors.LanceNamespaceError] = {}
@@ -221,7 +221,7 @@ class Cascade:
                 some = tables[start : start + _AT_ONCE]
                 last = next(reversed(left.values()), None)
                 if isinstance(last, OF_THE_SERVER):
-                    left |= {table.id: last for table in some}  # not tried: they would fail in the same way
+                    left |= {table.id: last for table in some}  # these would fail in the same way
                 else:
                     left |= self._drop_unchanged(database, some)
         if left:
@@ -248,9 +248,11 @@ class Cascade:
                 left[table.id] = spec_errors.NamespaceNotEmptyError(
                     f"table {table.id} was {difference} since the plan"
                 )
-        read = {now.id: now for one in reads for now in one.tables}
+        read = {now.id: now for batch in reads for now in batch.tables}
         unchanged = [table.id for table in tables if table.id in current and table.id not in left]
-        failed = self.metastore.drop_tables(database, [read.get(one, CatalogTable(one)) for one in unchanged])
+        failed = self.metastore.drop_tables(
+            database, [read.get(table, CatalogTable(table)) for table in unchanged]
+        )
         return left | {database.table(name): error for name, error in failed.items()}
 
     def _descendants(self, namespace: NamespaceId) -> Iterator[NamespaceId]:
@@ -268,7 +270,7 @@ class Cascade:
             return  # dropped concurrently
         except spec_errors.NamespaceNotEmptyError as error:
             names = self._created_in(namespace, plan)
-            if not names:  # such as tables that no identifier can address; the server's message says more
+            if not names:  # what was added has no valid identifier; the server's message says more
                 raise
             raise spec_errors.NamespaceNotEmptyError(
                 f"namespace {namespace}: it was not dropped, since another client added to it while the "

@@ -114,7 +114,7 @@ def hive_type(arrow: pa.DataType) -> str:
 
 def _struct_type(fields: Sequence[pa.Field]) -> str:
     names = [field.name.lower() for field in fields]
-    # One type that can't be parsed makes SHOW TABLE EXTENDED fail for all tables of a database.
+    # A type that Hive can't parse makes SHOW TABLE EXTENDED fail for all tables of the database.
     if not fields or len(set(names)) < len(names) or not all(map(_FIELD_NAME.fullmatch, names)):
         return _TEXT
     types = (hive_type(field.type) for field in fields)

@@ -73,7 +73,7 @@ class CloneSearch:
         found: list[Clone] = []
         if read:
             with ThreadPoolExecutor(min(_THREADS, len(read)), thread_name_prefix="lance-clones") as pool:
-                found = [clone for clone in pool.map(lambda one: self._clone(one, source), read) if clone]
+                found = [clone for clone in pool.map(lambda table: self._clone(table, source), read) if clone]
         if self._unread:
             self._unknown.append(f"{example_of(self._unread)} can't be read")
         return Clones(tuple(found), tuple(self._unknown))
@@ -112,7 +112,7 @@ class CloneSearch:
             location = table_properties.location_of(table, self.config.allowed)
             self.stores.check(location, table.id.namespace, f"table {table.id}")
         except spec_errors.LanceNamespaceError as error:
-            # Nobody reads it by this connection, and it may be in any other store.
+            # This connection can't read the table, which may be in any other store.
             log.info("Table %s isn't searched for references to table %s: %s", table.id, self.table, error)
             return None
         for _ in range(_TRIES):

@@ -60,7 +60,7 @@ class NamespaceOperations:
         except spec_errors.NamespaceAlreadyExistsError:
             if mode != EXIST_OK:
                 raise
-        # As it is stored: a metastore sets a location itself, or another spelling of the given one.
+        # Read the stored properties: a metastore may choose the location, or another spelling of it.
         return namespace_properties.to_properties(self.metastore.get_namespace(namespace))
 
     def list(self, parent: NamespaceId, token: str | None, limit: int | None) -> Page:
@@ -178,8 +178,8 @@ class NamespaceOperations:
 
     def _drop_for_overwrite(self, namespace: NamespaceId) -> None:
         self.metastore.check_droppable(namespace)
-        # On an update in place some servers keep the old description: only a drop, which the server itself
-        # refuses if anything is left inside, leaves exactly the new properties.
+        # Updated in place, some servers keep the old description. A drop, which the server refuses if the
+        # namespace isn't empty, leaves exactly the new properties.
         try:
             self.metastore.drop_namespace(namespace)
         except spec_errors.NamespaceNotFoundError:

@@ -199,7 +199,7 @@ class RepairOperations:
         versions = self._stored_versions(catalog_table)
         try:
             missing = versions.missing_files(newest)
-        except spec_errors.TableVersionNotFoundError:  # others have committed and cleaned up
+        except spec_errors.TableVersionNotFoundError:  # cleaned up after other commits: compare again
             return self.compare(catalog_table.id)
         if not missing:
             return comparison
@@ -212,7 +212,7 @@ class RepairOperations:
             comparison = self._compare_once(catalog_table)
             if comparison.verdict == CONSISTENT:
                 return catalog_table, comparison
-            # Commits go on meanwhile: only a table that hasn't changed since disagrees with its storage.
+            # Others may have committed between the two reads; compare again until the entry stays the same.
             before, catalog_table = catalog_table, self.versions.tables.get(catalog_table.id)
             if catalog_table == before:
                 return catalog_table, comparison
@@ -223,7 +223,7 @@ class RepairOperations:
         managed = self.versions.managed(catalog_table)
         if not table_properties.has_version(catalog_table):
             return Comparison(catalog_table.id, 0, managed.manifests.newest() or 0, NO_VERSION)
-        verdict = _verdict_of_commit(managed)  # first, since it finishes an interrupted commit
+        verdict = _verdict_of_commit(managed)  # also finishes an interrupted commit, so it comes first
         newest = managed.manifests.newest() or 0
         if newest <= managed.version or verdict == DIVERGED:
             return Comparison(catalog_table.id, managed.version, newest, verdict)
@@ -234,13 +234,13 @@ class RepairOperations:
 
     def _move(self, catalog_table: CatalogTable, before: Comparison) -> None:
         if before.verdict != DIVERGED and table_properties.has_version(catalog_table):
-            self.versions.managed(catalog_table).finish()  # its commit record is removed below
+            self.versions.managed(catalog_table).finish()  # before the commit record is removed below
         adopted = str(before.storage_version)
         parameters = catalog_table.parameters
         change = ParameterChange(
             {table_properties.VERSION: adopted, table_properties.STATE: table_properties.new_state(adopted)},
             remove=(table_properties.COMMIT,),
-            # No server compares a missing parameter; the other one is the next best.
+            # Servers can't compare a missing parameter, so `managed_by` is compared instead.
             expect=table_properties.unchanged(catalog_table)
             or Expectation(table_properties.MANAGED_BY, parameters[table_properties.MANAGED_BY]),
         )
@@ -287,7 +287,7 @@ class RepairOperations:
         if update.changed:
             open_gates(self.versions.manifests(update.table), gates)
         else:
-            self.settle(table)  # if an earlier conversion was interrupted here
+            self.settle(table)  # an earlier conversion may have been interrupted here
         return update.changed
 
     def _change_to_storage(self, catalog_table: CatalogTable) -> ParameterChange:
@@ -296,8 +296,8 @@ class RepairOperations:
             raise spec_errors.InvalidTableStateError(comparison.explanation)
         managed = self.versions.managed(catalog_table)
         managed.finish()
-        # The same number, spelled differently so that it meets no pending commit's expectation: otherwise a
-        # late commit would write back all its parameters, and the table would be managed again.
+        # The same number in another spelling, which doesn't meet the expectation of a pending commit: a late
+        # commit would write back all parameters, and the table would be managed again.
         spelled = f"0{managed.version}"
         return managed.move(
             {table_properties.MANAGED_BY: table_properties.BY_STORAGE, table_properties.VERSION: spelled}

@@ -62,7 +62,7 @@ class TableListing:
             for database in self._databases(NamespaceId(()), request.after or "")
             for name in self._names_after(database, request, check)
         )
-        # One more than the page holds, which tells whether there is another page.
+        # Read one more than the page holds, to know whether there is another page.
         return request.cut(list(ids if request.limit is None else islice(ids, request.limit + 1)))
 
     def _databases(self, parent: NamespaceId, after: str) -> Iterator[NamespaceId]:
@@ -172,7 +172,7 @@ class DataCheck:
         try:
             return self._is_only_declared(table)
         except spec_errors.ServiceUnavailableError as error:
-            # Each try takes until its timeout, and a database may have a thousand tables there.
+            # Each further check would wait for a timeout, for maybe a thousand tables.
             self._unavailable[storage] = error
             raise
 

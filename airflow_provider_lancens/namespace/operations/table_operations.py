@@ -367,7 +367,7 @@ class TableOperations:
                     f"one to {catalog_table.location}; deregister one of them instead"
                 )
             if other.is_lance and is_addressable(other.name):
-                with contextlib.suppress(InvalidIdentifierError):  # of another client's database
+                with contextlib.suppress(InvalidIdentifierError):  # invalid name of a database
                     others.append(
                         CatalogTable(NamespaceId.parse(other.database).table(other.name), other.location)
                     )
@@ -462,7 +462,7 @@ class TableOperations:
             return
         files, token = self._files(catalog_table), uuid.uuid4().hex
         if files.newest() is None and not leases_of(files):
-            yield  # nobody has written there
+            yield  # nothing was written there
             return
         try:
             with closed_to_writes(files, token, f"table {catalog_table.id} can't be registered"):

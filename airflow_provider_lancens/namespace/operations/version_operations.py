@@ -135,7 +135,7 @@ class VersionOperations:
                 PassedVersionError if managed.version > expected else spec_errors.ConcurrentModificationError
             )
             raise kind(f"table {catalog_table.id}: it is at version {managed.version}, expected {expected}")
-        managed.finish()  # `new` may be built on the storage's newest version
+        managed.finish()  # `new` may be based on a commit that isn't finished yet
         if managed.manifests.find(new) is None:
             raise spec_errors.TableVersionNotFoundError(
                 f"table {catalog_table.id}: no manifest of version {new} at "

@@ -56,7 +56,7 @@ def _provider(profile: str | None, *files: str) -> Any | None:
         import boto3
         from botocore.exceptions import BotoCoreError, ProfileNotFound
         from obstore.auth.boto3 import Boto3CredentialProvider
-    except ImportError:  # an executor need not have it
+    except ImportError:  # boto3 is optional on executors
         return None
     try:
         session = boto3.Session(profile_name=profile)
@@ -64,7 +64,7 @@ def _provider(profile: str | None, *files: str) -> Any | None:
         raise spec_errors.InvalidInputError(
             f"AWS_PROFILE={profile!r}: expected a profile that is configured in {' or '.join(files)}"
         ) from error
-    # The library asks an instance's metadata itself, which takes long where there is none.
+    # The object store itself requests instance metadata; boto3's request hangs where there is none.
     session._session.get_component("credential_provider").remove(_INSTANCE_METADATA)
     try:
         if session.get_credentials() is not None:
@@ -72,7 +72,7 @@ def _provider(profile: str | None, *files: str) -> Any | None:
     except BotoCoreError as error:
         raise spec_errors.UnauthenticatedError(
             f"the credentials of AWS_PROFILE={profile!r} could not be read: {redact(str(error))}"
-        ) from None  # its cause may contain what a process printed
+        ) from None  # the cause may contain the output of a credential process
     if profile is None:
         return None
     raise spec_errors.UnauthenticatedError(

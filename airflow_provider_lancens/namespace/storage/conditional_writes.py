@@ -55,7 +55,7 @@ def has_conditional_writes(files: TableFiles, path: str = _TRIED) -> bool:
         files: the files at the location.
         path: a file that need not exist, and does afterwards.
     """
-    for tried in (path, f"{path}-{uuid.uuid4()}"):  # another client may remove the first meanwhile
+    for tried in (path, f"{path}-{uuid.uuid4()}"):  # another client may remove the first file meanwhile
         if not all(files.create_once(tried, uuid.uuid4().bytes) for _ in range(2)):
             return True
         files.remove_outdated(tried)

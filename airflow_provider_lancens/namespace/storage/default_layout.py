@@ -53,7 +53,7 @@ def _tables_folder(names: Sequence[str], deletable: Sequence[str]) -> str:
         around = folder_around(folder, deletable)
         if around is None:
             break
-        base = around  # such as the catalog's folder, which may be deleted as a whole
+        base = around  # a folder that may be deleted as a whole, such as the catalog's
     return folder
 
 

@@ -104,7 +104,7 @@ def remove_file(root: Path, path: FilePath) -> None:
                 parents.append(stack.enter_context(open_folder(folder, parents[-1])))
         except (FileNotFoundError, NotADirectoryError):
             return
-        for spelling in dict.fromkeys((name, unquote(name))):  # obstore quotes what a URL can't contain
+        for spelling in dict.fromkeys((name, unquote(name))):  # obstore percent-encodes some characters
             if _is_file(spelling, parents[-1]) and _unlink(spelling, parents[-1]):
                 break
         for folder, parent in zip(reversed(folders), reversed(parents[:-1]), strict=True):
@@ -138,7 +138,7 @@ def check_file(root: Path, path: Path) -> None:
     Raises:
         InvalidInputError: (13) it is.
     """
-    if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(root)):  # which allows loops
+    if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(root)):  # loops are allowed
         raise _linked(path)
 
 
@@ -206,7 +206,7 @@ def walk_entries(folder: str | Path) -> Iterator[os.DirEntry[str]]:
 
 def remove_if_empty(name: str | Path, parent: int | None = None) -> None:
     """Remove a folder if it is empty."""
-    with contextlib.suppress(OSError):  # not empty, a link, gone, or no permission: nothing is lost by it
+    with contextlib.suppress(OSError):  # not empty, a link, missing, or not permitted: it stays
         os.rmdir(name, dir_fd=parent)
 
 

@@ -89,7 +89,7 @@ def is_remote(store: str) -> bool:
 
 def _split_location(location: str) -> tuple[str, str]:
     """Split into the store, such as a scheme with a bucket, and the path in it."""
-    location = without_user(location)  # the place doesn't depend on the user who reads it
+    location = without_user(location)  # locations are compared regardless of the user in them
     scheme, separator, rest = location.strip().partition(":")
     scheme = scheme.lower()
     if not separator or "/" in scheme:
@@ -104,7 +104,7 @@ def _split_location(location: str) -> tuple[str, str]:
 def _without_links(path: str) -> str:
     try:
         return str(Path(path).resolve())
-    except (OSError, ValueError, RuntimeError):  # another client's: too long, with NUL, or a circle of links
+    except (OSError, ValueError, RuntimeError):  # too long, contains NUL, or a loop of links
         return path
 
 

@@ -90,7 +90,7 @@ class Manifests(TableFiles):
 
     def _lance_path(self, path: str) -> str:
         root = self.location if is_local(self.location) else urlsplit(self.location).path
-        return "/".join(part for part in f"{root}/{path}".split("/") if part)  # as Lance does, no empty ones
+        return "/".join(part for part in f"{root}/{path}".split("/") if part)  # no empty parts, as in Lance
 
 
 def staged_name(manifest_path: str) -> str:

@@ -81,7 +81,7 @@ class StoredVersions:
         wanted = referenced_files(dataset)
         for folder in {path.rpartition("/")[0] for path in wanted}:
             listed.update(file.path for file in files.below(folder))
-        # A listing may be older than a file that was just written: check each that isn't in it.
+        # A listing may lack a file that was just written, so files that it lacks are checked one by one.
         missing = files.missing(wanted - listed)
         for location, paths in files_at_bases(dataset).items():
             source = TableFiles(location, self.storage_options)
@@ -129,9 +129,9 @@ class StoredSegments:
         found = []
         for segment in index.segments:
             folder = f"{INDICES}/{segment.uuid}"
-            size = segment.size_bytes or 1  # not every writer tells it
+            size = segment.size_bytes or 1  # some writers don't record the size
             if segment.base_id is None:
-                # A listing may be older than a segment that was just written.
+                # A listing may lack a segment that was just written, so its folder is listed again.
                 if self._bytes(folder) < size and _bytes_in(self._files, folder) < size:
                     found.append(folder)
                 continue
@@ -185,7 +185,9 @@ def lost_file_error(
         return None
     path, secrets = found[1], secret_values(storage_options)
     try:
-        lost = next(filter(None, (_lost(one, path) for one in _versions(location, storage_options))), None)
+        lost = next(
+            filter(None, (_lost(dataset, path) for dataset in _versions(location, storage_options))), None
+        )
     except (OSError, ValueError, RuntimeError, spec_errors.LanceNamespaceError):
         return None
     place = redact(location, secrets)
@@ -238,5 +240,5 @@ def _versions(location: str, storage_options: Mapping[str, str]) -> Iterator[Lan
     removals = removals_at(files)
     for version in stored:
         if not any(removal.may_remove(version) for removal in removals):
-            with contextlib.suppress(ValueError):  # removed since
+            with contextlib.suppress(ValueError):  # the version was removed meanwhile
                 yield lance.dataset(Location.of(location), version=version, storage_options=options)

@@ -287,7 +287,7 @@ def _delete(store: Any, paths: Collection[str]) -> None:
     except _MISSING as error:
         if is_refused_bulk_delete(error):
             raise
-        for path in paths:  # the first that is missing ended the request, and may have left the others
+        for path in paths:  # the request ended at the first missing object, and may have left the others
             with contextlib.suppress(*_MISSING):
                 obstore.delete(store, path)
 
@@ -372,12 +372,12 @@ def _allowed_value(url: str, key: str, value: str) -> str | None:
         _, failed, expected = str(error).partition("\n")[0].rpartition('" as ')
         return expected if failed else None
     except ValueError:
-        return None  # the URL is to blame
+        return None  # the URL is invalid, not an option
     return None
 
 
 def _is_newest_first(names: Sequence[str]) -> bool:
-    # Object stores list by name, and V2 names count down. Stores that encrypt names use another order.
+    # V2 names count down, so a store that lists by name lists the newest first. Not all stores do.
     return len(names[0]) == _V2_LENGTH and all(a <= b for a, b in itertools.pairwise(names))
 
 
@@ -393,7 +393,7 @@ def _remote_store(
 
 @functools.cache
 def _is_known_option(scheme: str, key: str) -> bool:
-    # Lance's options also have keys of its own; the store refuses unknown ones.
+    # Some options are Lance's own, and the store refuses options that it doesn't know.
     try:
         _from_url(f"{scheme}://probe", config={key: "1"})
     except exceptions.UnknownConfigurationKeyError:

@@ -126,13 +126,13 @@ def _refusal(error: BaseException, where: str, reason: str) -> spec_errors.Lance
     """Return the error for a request that an object store refused; None if it failed otherwise."""
     kind, text = type(error).__name__, str(error)
     if any(said in text for said in _NO_BUCKET):
-        # A subclass of an error of the specification, whose package isn't loaded before there is an error.
+        # Imported here, since the package of the specification's errors is loaded only for an error.
         from airflow_provider_lancens.namespace.error_types import MissingBucketError
 
         return MissingBucketError(f"{where}: its bucket does not exist; create it, or correct the location")
     if any(said in text for said in _EXPIRED):
-        # Not an UnauthenticatedError, which is not retried: an `aws` connection has new credentials in each
-        # try.
+        # Retried, unlike an UnauthenticatedError: the next try of a task gets new credentials from an `aws`
+        # connection.
         return spec_errors.ServiceUnavailableError(
             f"{where}: the credentials have expired; a storage.session_token cannot be renewed while a task "
             "runs: set a new one, or give executors a role instead"
@@ -210,6 +210,6 @@ def _reason(error: BaseException, secrets: Collection[str]) -> str:
     number = _errno(error)
     first = _VOLATILE.sub("", _SOURCE_LINE.sub("", str(error).partition("\n")[0])).strip()
     if number is not None:
-        # The rest names temporary files of Lance's, which is of no use to the user.
+        # The rest of the text names Lance's temporary files, which doesn't help the user.
         return os.strerror(number)
     return redact(first, secrets) or type(error).__name__

@@ -192,7 +192,7 @@ class TableFiles:
         def attempt() -> bool | None:
             if self.create_once(path, content):
                 return True
-            # A retried request may find its own success; no two writers write the same content.
+            # A retried request may find the file that it created itself: its content is unique to its writer.
             existing = self.read(path)
             return None if existing is None else existing == content
 
@@ -289,7 +289,7 @@ class TableFiles:
 
     def _folder(self, folder: str) -> str:
         if not folder:
-            return folder  # without a name it is the location itself
+            return folder  # the location itself
         checked = self._path(folder)
         if is_local(self.location):
             local_folder.check_folder(Path(self.location), checked)

@@ -77,7 +77,7 @@ class VendedOptions(Mapping[str, str]):
             self._namespace = self._namespace or self._connect()
             request = DescribeTableRequest(id=list(self._table_id), vend_credentials=True)
             vended = self._namespace.describe_table(request).storage_options or {}
-        except Exception as error:  # noqa: BLE001 of any namespace; its text may have a secret
+        except Exception as error:  # noqa: BLE001 any namespace may raise anything; the text may contain a secret
             _log.warning("table %s: renewing its credentials failed: %s", self._name, type(error).__name__)
             self._renew_at = time.time() + _PAUSE_SECONDS
             return

@@ -133,7 +133,7 @@ def is_removed(files: Manifests, version: int) -> bool:
 def _read(files: TableFiles, file: StoredFile) -> VersionRemoval | None:
     content = files.read(file.path)
     if content is None:
-        return None  # it has just ended
+        return None  # the removal has just ended
     try:
         ranges = tuple((int(first), int(last)) for first, last in record_fields(content)[_VERSIONS])
     except UNREADABLE:

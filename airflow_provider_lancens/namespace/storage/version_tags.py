@@ -152,7 +152,7 @@ def create_tag(dataset: LanceDataset, files: Manifests, tag: str, version: Refer
     def attempt() -> bool | None:
         if _unless(_EXISTS, lambda: dataset.tags.create(tag, version)):
             return True
-        # Lance takes each refusal for a tag that exists, also a conflict with nothing stored.
+        # Lance reports each refusal as an existing tag, also a conflict after which nothing was stored.
         return None if files.stat(path) is None else False
 
     try:
@@ -312,7 +312,7 @@ def _delete_temporary(dataset: LanceDataset, tag: str) -> None:
     try:
         delete_tag(dataset, tag)
     except (spec_errors.LanceNamespaceError, OSError, RuntimeError, ValueError) as error:
-        # What it was needed for is done.
+        # The tag has served its purpose, so this must not fail.
         _log.warning("Tag %s couldn't be deleted; a clean-up will delete it: %s", tag, error)
 
 
@@ -335,7 +335,7 @@ def _delete_tag(dataset: LanceDataset, tag: str) -> None:
     except (OSError, ValueError) as error:
         if not is_refused_bulk_delete(error):
             raise
-        # Lance asks S3 for a bulk delete of the tag's file, which is all that it deletes.
+        # Lance deletes a tag by a bulk delete of its one file.
         TableFiles(dataset.uri, dataset.latest_storage_options() or {}).remove(file_of_tag(tag))
 
 

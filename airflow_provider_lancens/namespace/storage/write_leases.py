@@ -74,7 +74,7 @@ def leases_of(files: TableFiles) -> list[LeaseRecord]:
 
 def close_gate(files: TableFiles, token: str) -> None:
     """Close the gate: a write that checks its lease from now on isn't committed by the storage."""
-    files.create_location()  # nothing may have been written yet
+    files.create_location()  # an empty table has no folder yet
     files.put(f"{_GATE}{token}", b"")
 
 
@@ -106,7 +106,7 @@ def check_open(files: TableFiles, found: Collection[str] | None = None) -> None:
     """
     paths = [file.path for file in files.below(LEASES)] if found is None else found
     if any(path.startswith(_GATE) for path in paths):
-        # Not on executors, like all errors.
+        # Imported here, since executors load no error classes before an error.
         from airflow_provider_lancens.namespace.error_types import StaleTableError
 
         raise StaleTableError(

@@ -69,7 +69,7 @@ def former_task_ids(context: Context) -> list[str]:
     former = [".".join(parts[number:]) for number in range(1, len(parts))]
     task = context.get("task")
     dag = task.dag if former and task is not None else None
-    return [] if dag is None else [one for one in former if not dag.has_task(one)]
+    return [] if dag is None else [task_id for task_id in former if not dag.has_task(task_id)]
 
 
 def key_of_moved_task(key: str, context: Context, target: ResolvedTable) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException, airflow_errors
+from airflow_provider_lancens.hooks.mapped_tasks import with_lists
 from airflow_provider_lancens.hooks.template_args import check_condition, parse_mapping
 from airflow_provider_lancens.operators._spark.fingerprints import fingerprint_of
 from airflow_provider_lancens.operators._spark.pinned_inputs import parse_input
@@ -180,18 +181,18 @@ class FunctionIngestSource:
             )
         _check_parameters(function, inputs, op_kwargs)
         parsed = {name: parse_input(f"inputs[{name!r}]", value) for name, value in inputs.items()}
-        pinned = {name: one for name, one in parsed.items() if isinstance(one, FunctionInput)}
-        newest = {name: one for name, one in parsed.items() if not isinstance(one, FunctionInput)}
-        return cls(function, FunctionInputs(pinned), op_kwargs, newest)
+        pinned = {name: value for name, value in parsed.items() if isinstance(value, FunctionInput)}
+        newest = {name: value for name, value in parsed.items() if not isinstance(value, FunctionInput)}
+        return cls(function, FunctionInputs(pinned), with_lists(op_kwargs), newest)
 
     def pinned(self, hook: LanceHook) -> Self:
         """See `IngestSource.pinned`."""
         if not self.newest:
             return self
-        found = {name: hook.table(str(one)).at() for name, one in self.newest.items()}
+        found = {name: hook.table(str(table)).at() for name, table in self.newest.items()}
         tables = {
-            name: FunctionInput(one.name, one.version or 0, location=one.location)
-            for name, one in found.items()
+            name: FunctionInput(table.name, table.version or 0, location=table.location)
+            for name, table in found.items()
         }
         return replace(self, inputs=FunctionInputs({**self.inputs.tables, **tables}), newest={})
 
@@ -226,12 +227,12 @@ class FunctionIngestSource:
 
         return [
             TableRead(
-                TableId.parse(one.table),
-                one.version,
+                TableId.parse(table.table),
+                table.version,
                 reads_changes=name in reading,
-                after_version=(one.previous_version or None) if name in reading else None,
+                after_version=(table.previous_version or None) if name in reading else None,
             )
-            for name, one in self.inputs.tables.items()
+            for name, table in self.inputs.tables.items()
         ]
 
     def ranges(self, reading: Reading) -> Sequence[str]:
@@ -280,10 +281,12 @@ def _check_parameters(function: Source, inputs: Mapping[str, Any], op_kwargs: Ma
 def _misfits(signature: inspect.Signature, inputs: Collection[str], op_kwargs: Collection[str]) -> list[str]:
     """Return what differs between a function's parameters and what is passed to it."""
     every = signature.parameters
-    takes = {name: one for name, one in every.items() if one.kind in (*_BY_POSITION, *_NAMED)}
-    first = next((name for name, one in takes.items() if one.kind in _BY_POSITION), None)
-    has_any_name = any(one.kind is one.VAR_KEYWORD for one in every.values())
-    has_any_position = any(one.kind is one.VAR_POSITIONAL for one in every.values())
+    takes = {
+        name: parameter for name, parameter in every.items() if parameter.kind in (*_BY_POSITION, *_NAMED)
+    }
+    first = next((name for name, parameter in takes.items() if parameter.kind in _BY_POSITION), None)
+    has_any_name = any(parameter.kind is parameter.VAR_KEYWORD for parameter in every.values())
+    has_any_position = any(parameter.kind is parameter.VAR_POSITIONAL for parameter in every.values())
     reasons = []
     if first is None and not has_any_position:
         reasons.append("it has no parameter for the session, which is passed first, by position")
@@ -297,8 +300,11 @@ def _misfits(signature: inspect.Signature, inputs: Collection[str], op_kwargs: C
         ]
     reasons += [
         f"its parameter {name!r} gets no value: pass it in inputs or op_kwargs, or give it a default"
-        for name, one in takes.items()
-        if name != first and one.default is one.empty and name not in inputs and name not in op_kwargs
+        for name, parameter in takes.items()
+        if name != first
+        and parameter.default is parameter.empty
+        and name not in inputs
+        and name not in op_kwargs
     ]
     return reasons
 
@@ -310,8 +316,11 @@ _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONL
 def _shown(signature: inspect.Signature) -> str:
     """Return the parameters without types and defaults, which may be long."""
     plain = [
-        one.replace(annotation=one.empty, default=one.empty if one.default is one.empty else ...)
-        for one in signature.parameters.values()
+        parameter.replace(
+            annotation=parameter.empty,
+            default=parameter.empty if parameter.default is parameter.empty else ...,
+        )
+        for parameter in signature.parameters.values()
     ]
     return str(inspect.Signature(plain)).replace("Ellipsis", "…")
 

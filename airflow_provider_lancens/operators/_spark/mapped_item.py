@@ -29,7 +29,7 @@ _DIGITS = 16
 _RESULT = frozenset({"table", "version"})
 _OF_A_RESULT = frozenset(
     {
-        *(one.name for kind in (RestoreResult, StreamResult) for one in fields(kind)),
+        *(item.name for kind in (RestoreResult, StreamResult) for item in fields(kind)),
         "location",
         "tag",
         "tables",
@@ -94,25 +94,25 @@ def _refusal(reason: str, kind: type[AirflowFailException] = AirflowFailExceptio
 def _items(context: Context, index: int) -> list[str]:
     """Return the items up to the item with this index, as canonical text."""
     value = getattr(expand_input(context.get("task")), "value", None)
-    if isinstance(value, Mapping):  # expand(a=..., b=...): the product of the lists, the last varies fastest
-        lists = {name: _listed(one, context) for name, one in value.items()}
+    if isinstance(value, Mapping):  # expand(a=..., b=...): the product of the lists
+        lists = {name: _listed(values, context) for name, values in value.items()}
         product = itertools.islice(itertools.product(*lists.values()), index + 1)
         found: list[Any] = [dict(zip(lists, values, strict=True)) for values in product]
     elif value is not None:  # expand_kwargs([...])
-        found = [_resolved(one, context) for one in itertools.islice(_listed(value, context), index + 1)]
+        found = [_resolved(item, context) for item in itertools.islice(_listed(value, context), index + 1)]
     else:
         found = []
     if len(found) != index + 1:
         raise _refusal("Airflow doesn't tell what it was given", UnknownMappedItemError)
-    for one in reversed(found):  # its own item first
-        if (failed := _failure(one)) is not None and (one is found[-1] or not failed.is_final):
-            raise failed.error  # it may be equal to a later one, once it can be read
-    return [json.dumps(_plain(one), sort_keys=True) for one in found if _failure(one) is None]
+    for item in reversed(found):  # the task's own item first
+        if (failed := _failure(item)) is not None and (item is found[-1] or not failed.is_final):
+            raise failed.error  # once readable, it may equal a later item, and change that one's number
+    return [json.dumps(_plain(item), sort_keys=True) for item in found if _failure(item) is None]
 
 
 def _failure(item: Any) -> _FailedItem | None:
     values = item.values() if isinstance(item, Mapping) else [item]
-    return next((one for one in values if isinstance(one, _FailedItem)), None)
+    return next((element for element in values if isinstance(element, _FailedItem)), None)
 
 
 def _resolved(value: Any, context: Context) -> Any:
@@ -142,18 +142,18 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         if _RESULT <= value.keys() <= _OF_A_RESULT:
             return {"table": _plain(value["table"])}
-        return {_name(key): _plain(one) for key, one in value.items()}
+        return {_name(key): _plain(element) for key, element in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
+        return [_plain(element) for element in value]
     if isinstance(value, set | frozenset):
-        return {"set": sorted(json.dumps(_plain(one), sort_keys=True) for one in value)}
+        return {"set": sorted(json.dumps(_plain(element), sort_keys=True) for element in value)}
     return _plain_scalar(value)
 
 
 def _plain_scalar(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         return {
-            type(value).__qualname__: _plain({one.name: getattr(value, one.name) for one in fields(value)})
+            type(value).__qualname__: _plain({item.name: getattr(value, item.name) for item in fields(value)})
         }
     if value is None or (isinstance(value, bool | int | float | str) and not isinstance(value, Enum)):
         return value

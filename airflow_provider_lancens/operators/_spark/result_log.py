@@ -27,7 +27,7 @@ def log_result(lance_conn_id: str, result: WriteResult | StreamResult, again: st
     if again is None or result.outcome != "skipped":
         _log.info("Done: %s; see %s", result, page)
         return
-    # What was skipped has been logged as a warning.
+    # The skipped write itself has already been logged as a warning.
     _log.warning(
         "To write this interval again, run it with the configuration %s, such as by a backfill that "
         "reprocesses completed runs; see %s",

@@ -106,7 +106,7 @@ class LanceSparkOperator(LanceOperator):
         from airflow_provider_lancens.spark.observed import Ended, notify
 
         result = self._submitted(deployment, job, context)
-        notify(self.hook.get_conn(), Ended(result))  # the driver's own namespace has no observer
+        notify(self.hook.get_conn(), Ended(result))  # the namespace in the driver's process has no observer
         return result
 
     def _submitted(self, deployment: SparkDeployment, job: Job, context: Context) -> WriteResult:
@@ -137,7 +137,7 @@ class LanceSparkOperator(LanceOperator):
         started = time.monotonic()
         with searching(deployment, conf, identity) as earlier, work.aborted_by(earlier.kill):
             succeeded = wait_for_earlier(earlier, self.log)
-        # Also if none was found: one may have succeeded since the key was looked up.
+        # Even if no driver was found, one may have succeeded since the key was looked up.
         return (result_of if succeeded else committed_by)(job, self.hook, started)
 
     @contextmanager
@@ -244,6 +244,6 @@ def killable() -> Iterator[CancellableSparkWork]:
         yield work
     except BaseException:
         if work.killed:
-            # Where the signal came in is of no interest: tracebacks of Spark's internals, one in another.
+            # Without the cause: tracebacks from wherever in Spark the signal arrived don't help.
             raise LanceRetryableError("the task was killed, and its Spark jobs were canceled") from None
         raise

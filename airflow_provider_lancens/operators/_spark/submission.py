@@ -64,7 +64,11 @@ def make_job(
         inputs=source.inputs.plain(),
         kwargs=source.op_kwargs,
         request=requests[WHOLE],
-        readings=[(sorted(names), one.key, one.fingerprint) for names, one in identities.items() if names],
+        readings=[
+            (sorted(names), identity.key, identity.fingerprint)
+            for names, identity in identities.items()
+            if names
+        ],
     )
 
 

@@ -76,7 +76,7 @@ class AppendedTask:
 
     def _read(self, part: VersionRows) -> Iterator[pa.RecordBatch]:
         for batch in self.reader.read(part):
-            labels = [pa.repeat(one, batch.num_rows) for one in _labels(part.version)]
+            labels = [pa.repeat(label, batch.num_rows) for label in _labels(part.version)]
             yield pa.RecordBatch.from_arrays([*batch.columns, *labels], schema=labeled(batch.schema))
 
 

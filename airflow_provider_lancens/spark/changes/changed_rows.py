@@ -73,7 +73,7 @@ class ColumnsAt:
                 "were renamed, replaced or dropped since, and a version in between was cleaned up; leave "
                 "them out, or read the whole table"
             )
-        return cls(version, schema, {one: match.names[one] for one in schema.names if one in match.names})
+        return cls(version, schema, {name: match.names[name] for name in schema.names if name in match.names})
 
     @property
     def stored(self) -> list[str]:
@@ -165,12 +165,12 @@ class ChangedFragment:
     @classmethod
     def of(cls, before: FragmentMetadata | None, after: FragmentMetadata | None, **how: bool) -> Self:
         """Describe a fragment by its metadata in both versions, None where it isn't."""
-        sides = [one for one in (before, after) if one is not None]
-        rows = compared = sum(one.physical_rows for one in sides)
+        sides = [side for side in (before, after) if side is not None]
+        rows = compared = sum(side.physical_rows for side in sides)
         if how.get("same_values") and before is not None and after is not None:
             compared = abs(before.num_deletions - after.num_deletions)
         size = sum(map(_size, sides)) * compared // max(rows, 1)
-        ids = [None if one is None else one.id for one in (before, after)]
+        ids = [None if side is None else side.id for side in (before, after)]
         return cls(ids[0], ids[1], **how, rows=rows, compared_rows=compared, changed_bytes=size)
 
 
@@ -231,9 +231,12 @@ def _is_same(old: FragmentMetadata, new: FragmentMetadata) -> bool:
 
 def _fields(dataset: LanceDataset, names: Mapping[str, str]) -> _Fields:
     """Return the fields of some columns, which are called otherwise in the newest version."""
-    wanted = [one for one in dataset.lance_schema.fields() if one.name() in names]
+    wanted = [field for field in dataset.lance_schema.fields() if field.name() in names]
     described = described_fields(wanted)
-    return {number: (names[one.path[0]], *one.path[1:]) for number, one in described.items()}
+    return {
+        number: (names[description.path[0]], *description.path[1:])
+        for number, description in described.items()
+    }
 
 
 def _by_path(fields: _Fields) -> dict[_Path, int]:
@@ -281,7 +284,9 @@ def _loses_updates(dataset: LanceDataset, version: int, transaction: Transaction
     if type(transaction.operation).__name__ not in _CHANGES_ROWS:
         return False
     found = kept_version(dataset, version)
-    return found is None or any(one.last_updated_at_version_meta is None for one in _metadata(found))
+    return found is None or any(
+        metadata.last_updated_at_version_meta is None for metadata in _metadata(found)
+    )
 
 
 def _rewrites(dataset: LanceDataset, version: int, transaction: Transaction, fields: _Fields) -> bool:
@@ -290,7 +295,9 @@ def _rewrites(dataset: LanceDataset, version: int, transaction: Transaction, fie
     written = set(getattr(operation, "fields_modified", None) or [])
     kind = type(operation).__name__
     if kind == "DataReplacement":
-        written |= {number for one in operation.replacements for number in one.new_file.fields}
+        written |= {
+            number for replacement in operation.replacements for number in replacement.new_file.fields
+        }
     elif kind == "Merge":  # it also adds columns without values
         files = [file for fragment in operation.fragments for file in fragment.files]
         known = _paths_at(dataset, version - 1)
@@ -423,14 +430,17 @@ def partitions_of(
         return _partitions(fragments, everything)
     if len(fragments) > _MOST_FRAGMENTS:
         return None
-    groups = _with_common_ids([_row_id_range(before, after, one, n) for n, one in enumerate(fragments)])
+    groups = _with_common_ids(
+        [_row_id_range(before, after, fragment, n) for n, fragment in enumerate(fragments)]
+    )
     if not all(_fits([fragments[position] for position in group]) for group in groups):
         return None
     return [partition for group in groups for partition in _partitions(fragments, group)]
 
 
 def _fits(group: Sequence[ChangedFragment]) -> bool:
-    listed, compared = sum(one.rows for one in group), sum(one.compared_rows for one in group)
+    listed = sum(fragment.rows for fragment in group)
+    compared = sum(fragment.compared_rows for fragment in group)
     return listed <= LISTED_ROWS and compared <= COMPARED_ROWS
 
 
@@ -441,12 +451,14 @@ def _partitions(fragments: Sequence[ChangedFragment], positions: _Positions) -> 
 
 def _shares(group: Sequence[ChangedFragment]) -> int:
     """Return how many tasks read the changed rows of a group, each of which lists all of its rows."""
-    if any(one.after is None for one in group) and any(one.before is None for one in group):
+    if any(fragment.after is None for fragment in group) and any(
+        fragment.before is None for fragment in group
+    ):
         return 1  # most rows may only have moved
-    if any(one.compare_values for one in group):
+    if any(fragment.compare_values for fragment in group):
         return 1  # each would compare all values
-    listing = _LISTING_BYTES * sum(one.rows for one in group)
-    changed = sum(one.changed_bytes for one in group)
+    listing = _LISTING_BYTES * sum(fragment.rows for fragment in group)
+    changed = sum(fragment.changed_bytes for fragment in group)
     return max(1, min(-(-changed // READ_BYTES), changed // max(listing, 1)))
 
 
@@ -455,7 +467,7 @@ def _row_id_range(
 ) -> _RowIdRange:
     sides = ((before, fragment.before), (after, fragment.after))
     limits = [_limits(dataset, number) for dataset, number in sides if number is not None]
-    found = [one for one in limits if one is not None]
+    found = [limit for limit in limits if limit is not None]
     if not found:
         return _RowIdRange(-1, -1, position)  # all of its rows are deleted
     return _RowIdRange(min(lowest for lowest, _ in found), max(highest for _, highest in found), position)
@@ -472,12 +484,12 @@ def _with_common_ids(ids: Sequence[_RowIdRange]) -> list[_Positions]:
     """Return the positions of fragments whose ranges of ids overlap, directly or through others."""
     groups: list[_Positions] = []
     highest = -1
-    for one in sorted(ids):
-        if groups and one.lowest <= highest:
-            groups[-1].append(one.position)
+    for id_range in sorted(ids):
+        if groups and id_range.lowest <= highest:
+            groups[-1].append(id_range.position)
         else:
-            groups.append([one.position])
-        highest = max(highest, one.highest)
+            groups.append([id_range.position])
+        highest = max(highest, id_range.highest)
     return groups
 
 
@@ -694,10 +706,10 @@ def _by_fragment(addresses: _Addresses) -> Iterator[tuple[int, _Addresses]]:
         yield fragment_of(int(part[0])), part
 
 
-def same_rows(one: pa.Table, other: pa.Table) -> _Mask:
+def same_rows(before: pa.Table, after: pa.Table) -> _Mask:
     """Return which rows of two tables with the same columns are equal, two nulls and two NaNs too."""
-    same = np.ones(one.num_rows, bool)
-    for left, right in zip(one.columns, other.columns, strict=True):
+    same = np.ones(before.num_rows, bool)
+    for left, right in zip(before.columns, after.columns, strict=True):
         same &= _same(_combined(left), _combined(right))
     return same
 
@@ -707,46 +719,46 @@ def _combined(column: pa.ChunkedArray) -> pa.Array:
     return pa.concat_arrays(combined.chunks) if isinstance(combined, pa.ChunkedArray) else combined
 
 
-def _same(one: pa.Array, other: pa.Array) -> _Mask:
-    if isinstance(one, pa.ExtensionArray):
-        return _same(one.storage, other.storage)
-    nulls, other_nulls = (_mask(array.is_null()) for array in (one, other))
+def _same(left: pa.Array, right: pa.Array) -> _Mask:
+    if isinstance(left, pa.ExtensionArray):
+        return _same(left.storage, right.storage)
+    nulls, other_nulls = (_mask(array.is_null()) for array in (left, right))
     there = ~nulls & ~other_nulls
     same = nulls & other_nulls
     if there.any():
         chosen = pa.array(there)
-        same[there] = _same_values(one.filter(chosen), other.filter(chosen))
+        same[there] = _same_values(left.filter(chosen), right.filter(chosen))
     return same
 
 
-def _same_values(one: Any, other: Any) -> _Mask:
+def _same_values(left: Any, right: Any) -> _Mask:
     """Compare values that aren't null."""
-    kind = one.type
+    kind = left.type
     if pa.types.is_struct(kind):
-        same = np.ones(len(one), bool)
+        same = np.ones(len(left), bool)
         for number in range(kind.num_fields):
-            same &= _same(pc.struct_field(one, number), pc.struct_field(other, number))
+            same &= _same(pc.struct_field(left, number), pc.struct_field(right, number))
         return same
     if pa.types.is_map(kind) or pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return _same_lists(one, other)
+        return _same_lists(left, right)
     if pa.types.is_fixed_size_list(kind):
-        same = _same(one.flatten(), other.flatten())
-        rows: _Mask = np.all(same.reshape(len(one), kind.list_size), axis=1)
+        same = _same(left.flatten(), right.flatten())
+        rows: _Mask = np.all(same.reshape(len(left), kind.list_size), axis=1)
         return rows
     if pa.types.is_null(kind):
-        return np.ones(len(one), bool)
-    equal = _mask(pc.equal(one, other))
+        return np.ones(len(left), bool)
+    equal = _mask(pc.equal(left, right))
     if pa.types.is_floating(kind):
-        equal |= _mask(pc.and_(pc.is_nan(one), pc.is_nan(other)))
+        equal |= _mask(pc.and_(pc.is_nan(left), pc.is_nan(right)))
     return equal
 
 
-def _same_lists(one: Any, other: Any) -> _Mask:
-    lengths, other_lengths = (np.diff(array.offsets.to_numpy()) for array in (one, other))
+def _same_lists(left: Any, right: Any) -> _Mask:
+    lengths, other_lengths = (np.diff(array.offsets.to_numpy()) for array in (left, right))
     same = lengths == other_lengths
     if same.any():
         chosen, lengths = pa.array(same), lengths[same]
-        left, right = (_elements(array.filter(chosen)) for array in (one, other))
+        left, right = (_elements(array.filter(chosen)) for array in (left, right))
         wrong = ~_same(left, right)
         rows = np.repeat(np.arange(len(lengths)), lengths)
         same[same] = np.bincount(rows[wrong], minlength=len(lengths)) == 0
@@ -892,5 +904,5 @@ def _others(ids: NDArray[np.int64], common: NDArray[np.int64]) -> NDArray[np.int
 def _changed_addresses(
     change_type: str, is_after: bool, addresses: NDArray[np.int64], made_by: pa.Array
 ) -> pa.Table:
-    side, kind = (pa.repeat(pa.scalar(one), len(addresses)) for one in (is_after, change_type))
+    side, kind = (pa.repeat(pa.scalar(label), len(addresses)) for label in (is_after, change_type))
     return pa.Table.from_arrays([side, pa.array(addresses), kind, made_by], schema=CHANGED_ADDRESSES)

@@ -93,7 +93,7 @@ class _Changed:
     def values(self, before: LanceDataset | None) -> Iterator[pa.Array]:
         """Yield the values since an older version; None for all."""
         if before is None:
-            fragments: list[int | None] = [one.fragment_id for one in self.after.get_fragments()]
+            fragments: list[int | None] = [fragment.fragment_id for fragment in self.after.get_fragments()]
             yield from self._all(self.after, fragments, self._own)
             return
         commits = list(transactions_of(self.after, before.version))
@@ -101,12 +101,12 @@ class _Changed:
         columns = self._at(before, match)
         # A row changed also if another of its columns did.
         names = {name: match.names.get(name) for name in self.after.schema.names}
-        for one in changed_fragments(ComparedVersions(before, self.after, names), commits):
-            if one.same_values:
-                yield from self._deleted_or_restored(before, columns, one)
+        for changed in changed_fragments(ComparedVersions(before, self.after, names), commits):
+            if changed.same_values:
+                yield from self._deleted_or_restored(before, columns, changed)
             else:
-                yield from self._all(before, [one.before], columns)
-                yield from self._all(self.after, [one.after], self._own)
+                yield from self._all(before, [changed.before], columns)
+                yield from self._all(self.after, [changed.after], self._own)
 
     @property
     def _own(self) -> ColumnsAt:
@@ -131,13 +131,13 @@ class _Changed:
             yield from next(iter(columns.batches([batch]))).columns
 
     def _deleted_or_restored(
-        self, before: LanceDataset, columns: ColumnsAt, one: ChangedFragment
+        self, before: LanceDataset, columns: ColumnsAt, changed: ChangedFragment
     ) -> Iterator[pa.Array]:
         """Yield the values of rows that only one of the versions of a fragment has."""
         import pyarrow as pa
 
-        old = list(_scanned(before, [one.before], columns))
-        new = list(_scanned(self.after, [one.after], self._own))
+        old = list(_scanned(before, [changed.before], columns))
+        new = list(_scanned(self.after, [changed.after], self._own))
         for side, rows, others in ((columns, old, new), (self._own, new, old)):
             addresses = (part[ROW_ADDRESS].to_numpy() for part in others)
             there = np.concatenate([np.empty(0, np.uint64), *addresses])
@@ -149,7 +149,7 @@ class _Changed:
 def _scanned(
     dataset: LanceDataset, fragments: list[int | None], columns: ColumnsAt
 ) -> Iterator[pa.RecordBatch]:
-    wanted = [one for one in dataset.get_fragments() if one.fragment_id in fragments]
+    wanted = [fragment for fragment in dataset.get_fragments() if fragment.fragment_id in fragments]
     if wanted:
         scanner = dataset.scanner(columns=columns.stored, fragments=wanted, with_row_address=True)
         yield from scanner.to_batches()

@@ -89,7 +89,7 @@ class Committer:
         for attempt in range(_ATTEMPTS + 1):
             latest = self.target.open_latest(attempts.opened())
             found = attempts.find(latest, after=looked_up_to)
-            if found is not None and found.uuid == attempts.uuid:  # its reply was lost
+            if found is not None and found.uuid == attempts.uuid:  # the reply to this commit was lost
                 return self._made(found, attempts, observed)
             if found is not None:
                 return self._found(found)
@@ -107,7 +107,7 @@ class Committer:
                     self.target.versions, self.lease, self.target, newest, announcement.result
                 )
                 is_made = self._attempt(step, commit, fence, latest)
-            announcement.result()  # raises if the commit was refused since it couldn't be announced
+            announcement.result()  # raises the error if the announcement failed, which refused the commit
             if is_made:
                 return self._made(commit, attempts, observed)
             failure = fence.failure
@@ -137,7 +137,7 @@ class Committer:
             # may fail on a version that it finds by path and that the fence hides.
             if fence.was_requested or (self.target.latest_version() or 0) != fence.base_version:
                 return False
-            # Lance's own message doesn't explain that case.
+            # Lance's message doesn't explain a commit by a direct writer.
             self.target.check_not_bypassed(fence.base_version)
             raise self._refusal(error) from error
         return True
@@ -149,13 +149,13 @@ class Committer:
         if failure is not None:
             raise failure
         if is_unchanged:
-            self.target.check_not_bypassed(newest)  # no new version, so why the conflict?
+            self.target.check_not_bypassed(newest)  # no new version: a direct writer?
 
     def _made(self, commit: KeyedCommit, attempts: KeyAttempts, observed: ObservedCommit) -> CommitOutcome:
         attempts.conclude(commit)
         observed.made()
         if self.lease is not None:
-            self.lease.unanswered.clear()  # a late one finds its version made
+            self.lease.unanswered.clear()  # requests that arrive late find that their version exists
         return CommitOutcome(commit, "done")
 
     def _found(self, found: KeyedCommit) -> CommitOutcome:

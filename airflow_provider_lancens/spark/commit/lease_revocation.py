@@ -96,7 +96,7 @@ def _commit_barrier(target: ResolvedTable) -> int:
             refusal = fence.error_of(error)
             if not isinstance(refusal, spec_errors.ConcurrentModificationError):
                 raise refusal from error
-            pause(attempt)  # the catalog table was changed, but not its version
+            pause(attempt)  # the catalog table has changed, and its version hasn't
         else:
             return seen + 1
     raise spec_errors.ServiceUnavailableError(

@@ -87,15 +87,15 @@ class AppendedRows:
 
     def have_versions(self, dataset: LanceDataset) -> bool:
         """Return whether the rows of the dataset say that they are all of them, unchanged."""
-        # A compaction mixes them with other rows. If row ids are stable, each keeps the version it came with.
+        # A compaction mixes the rows with others; with stable row ids, each row keeps its created version.
         return bool(dataset.has_stable_row_ids) and dataset.count_rows(self.condition) == self.rows
 
     @property
     def condition(self) -> str:
         """The condition that they match then."""
         condition = f"{CREATED_AT_VERSION} = {self.version} AND {UPDATED_AT_VERSION} = {self.version}"
-        # Lance reads rows as created by version 1, too, whose versions another client has lost, as
-        # lance-spark 0.4.0 does. The rows of the first version have the first row ids.
+        # Rows whose versions another client has lost, such as lance-spark 0.4.0, also read as created by
+        # version 1. Only rows of version 1 have the first row ids.
         return f"{condition} AND {ROW_ID} < {self.rows}" if self.version == 1 else condition
 
 
@@ -161,7 +161,7 @@ def check_same_condition(
         InvalidInputError: (13) one has done something else, of which rows would be left.
     """
     kind = replace_where_kind(condition)
-    allowed = frozenset({kind, ""})  # of an older commit it isn't known
+    allowed = frozenset({kind, ""})  # older commits don't record their kind
     _check_kinds(commits, allowed, "overwrite with this condition", dataset, table, also_first=False)
 
 
@@ -176,7 +176,7 @@ def _check_kinds(
 ) -> None:
     for commit in commits:
         kind = _kind_of(dataset, commit)
-        # The first version of a dataset replaced no rows, whatever wrote it.
+        # The first version of a dataset can't have replaced rows.
         if kind in allowed or (also_first and commit.version == 1 and kind not in (DELETION, RESTORE)):
             continue
         did, reason = _DID.get(
@@ -221,7 +221,7 @@ def _removed(replaced: Sequence[AppendedRows], dataset: LanceDataset) -> RowDele
     if not conditions:
         return RowDeletions([], sorted(fragments))
     rest = RowDeletions.where(dataset, " OR ".join(conditions))
-    updated = [one for one in rest.updated if one.id not in fragments]
+    updated = [fragment for fragment in rest.updated if fragment.id not in fragments]
     return RowDeletions(updated, sorted({*rest.removed, *fragments}))
 
 

@@ -83,7 +83,7 @@ class SchemaCommits:
         if step is None:
             return latest
         with ExitStack() as stack:
-            # Lance writes files if a step converts or computes values, which a clean-up must not remove.
+            # A step that converts or computes values writes files, which a clean-up must not remove.
             lease = stack.enter_context(acquire_lease(self.target.dataset).kept_alive(end=True))
             for attempt in range(_ATTEMPTS):
                 if step is None:

@@ -109,7 +109,7 @@ class LeasedCommits(NamespaceProxy):
 
     def _create(self, request: Any) -> models.CreateTableVersionResponse:
         if self.check_base is not None:
-            # No other version can be the one before: if another writer creates this one, nothing is made.
+            # The base can't change afterwards: if another writer creates this version, the commit fails.
             self._checked(request, self.check_base)
         self.check_allowed()
         return self.wrapped.create_table_version(request)
@@ -118,7 +118,7 @@ class LeasedCommits(NamespaceProxy):
         try:
             check_base(request["version"] - 1)
         except Exception:
-            if self.lease is not None:  # Lance leaves its staged file
+            if self.lease is not None:  # Lance doesn't remove its staged file
                 self.lease.leftovers.append(f"{VERSIONS}/{staged_name(request['manifest_path'])}")
             raise
 
@@ -183,7 +183,7 @@ class SingleVersionCommit(LeasedCommits):
                 namespace_client_managed_versioning=True,
             )
 
-    def list_table_versions(self, request: Any) -> models.ListTableVersionsResponse:  # noqa: ARG002 as the driver read it
+    def list_table_versions(self, request: Any) -> models.ListTableVersionsResponse:  # noqa: ARG002
         """Return `base_version` as the newest."""
         if not self.base_version:
             return models.ListTableVersionsResponse(versions=[])
@@ -208,10 +208,10 @@ class SingleVersionCommit(LeasedCommits):
         """
         self.was_requested = True
         if request["version"] != self.base_version + 1:
-            # Lance reads the versions in between by path, and would continue; its staged file is left behind.
+            # Lance has read newer versions by path, and rebased the commit; it leaves its staged file behind.
             manifests = self.target.dataset.manifests
             manifests.remove_outdated(f"{VERSIONS}/{staged_name(request['manifest_path'])}")
-            # If another table has this name now, Lance hasn't read its versions here.
+            # If the name means another table now, that is the error, rather than a conflict to retry.
             change = self.target.change_since_resolved()
             self.failure = None if change is None or self.target.is_settled() else change
             raise self.failure or spec_errors.ConcurrentModificationError(
@@ -232,13 +232,13 @@ class SingleVersionCommit(LeasedCommits):
                 raise
             self._error = change
             raise change from error
-        except Exception as error:  # of any type: the driver must know that the outcome is unknown
+        except Exception as error:  # any type: the driver must know that the outcome is unknown
             self.failure = error
             raise
 
     def _create(self, request: Any) -> models.CreateTableVersionResponse:
         if self.lease is None or not isinstance(self.wrapped, StorageVersions):
             return super()._create(request)
-        # Whatever the outcome, which this write knows by the time its lease ends.
+        # The staged file is removed when the lease ends, whatever the outcome of the commit.
         self.lease.leftovers.append(f"{VERSIONS}/{staged_name(request['manifest_path'])}")
         return self.wrapped.create_if(request, self.check_allowed)

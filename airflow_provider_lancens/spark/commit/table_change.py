@@ -114,9 +114,11 @@ class TableChange(ABC):
         """Return the written fields whose ids have another name or type now, each as it was and as it is."""
         if self.written_for is None or self.written_for == latest.lance_schema:
             return []
-        before, after = (described_fields(one.fields()) for one in (self.written_for, latest.lance_schema))
+        before, after = (
+            described_fields(schema.fields()) for schema in (self.written_for, latest.lance_schema)
+        )
         shared = self._written_ids & before.keys() & after.keys()
-        return [(before[one], after[one]) for one in shared if before[one] != after[one]]
+        return [(before[number], after[number]) for number in shared if before[number] != after[number]]
 
     def _are_renamed(
         self, latest: LanceDataset, fields: Sequence[tuple[FieldDescription, FieldDescription]]

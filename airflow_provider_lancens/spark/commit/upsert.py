@@ -96,8 +96,8 @@ class UpsertCommit(TableChange):
             removed_fragment_ids=matched.removed_fragment_ids,
             updated_fragments=matched.updated_fragments,
             new_fragments=list(self.fragments),
-            # Without the update mode, by which Lance would count the new fragments as covered by each index
-            # on other columns, or panic where an index can't be told so.
+            # No update mode: with it, Lance counts the new fragments as covered by each index on other
+            # columns, or panics.
         )
         return CommitStep(operation, latest.version, updated=removed - deleted, deleted=deleted)
 
@@ -231,7 +231,7 @@ def comparable_keys(keys: pa.Table) -> pa.Table:
     for number in _floats(keys):
         column = keys.column(number)
         zeros, nans = _zeros_and_nans(column)
-        bits = _BITS[column.type]  # since if_else of older Arrow takes no float16
+        bits = _BITS[column.type]  # compared as integers, since older Arrow's if_else lacks float16
         zero, nan = (_numbers(value, column.type).view(bits)[0] for value in (0.0, math.nan))
         chosen = pc.if_else(zeros, zero, pc.if_else(nans, nan, _viewed(column, bits)))
         keys = keys.set_column(number, keys.schema.field(number), _viewed(chosen, column.type))
@@ -241,7 +241,7 @@ def comparable_keys(keys: pa.Table) -> pa.Table:
 def stored_keys(keys: pa.Table, dataset: LanceDataset) -> pa.Table:
     """Return comparable keys with the other bits that the same keys may have in a dataset."""
     for number in _floats(keys):
-        column = keys.column(number)  # has the keys that were added for the columns before
+        column = keys.column(number)  # includes the keys added for previous columns
         name, kind = keys.column_names[number], column.type
         variants = []
         zeros, nans = _zeros_and_nans(column)

@@ -132,7 +132,7 @@ def resolved(function: Function | str, argument: str) -> Function:
     return function
 
 
-@lru_cache(maxsize=1)  # a worker that is used again shouldn't keep the models of earlier runs
+@lru_cache(maxsize=1)  # a reused worker must not keep the models of earlier runs
 def _loaded(pickled: bytes) -> Callable[[pa.RecordBatch], Any]:
     function, setup = pickle.loads(pickled)  # noqa: S301 from our own driver
     if setup is None:
@@ -147,7 +147,7 @@ def _pickled(function: Function, setup: Function | None) -> bytes:
     with _modules_by_value(function, setup):
         try:
             return cloudpickle.dumps((function, setup))  # type: ignore[no-any-return,no-untyped-call]
-        except Exception as error:  # of any type: objects raise what they like
+        except Exception as error:  # pickling may raise any type
             raise spec_errors.InvalidInputError(
                 f"function, setup: cannot be pickled for Spark's executors; create what can't be pickled, "
                 f"such as a model, in setup: {type(error).__name__}: {error}"
@@ -161,7 +161,8 @@ def _modules_by_value(*functions: Function | None) -> Iterator[None]:
 
     names = {getattr(function, "__module__", None) or "" for function in functions}
     modules = [sys.modules[name] for name in names if name in sys.modules and not _is_installed(name)]
-    added = [one for one in modules if one.__name__ not in cloudpickle.list_registry_pickle_by_value()]  # type: ignore[no-untyped-call]
+    registered = cloudpickle.list_registry_pickle_by_value()  # type: ignore[no-untyped-call]
+    added = [module for module in modules if module.__name__ not in registered]
     for module in added:
         cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
     try:
@@ -173,7 +174,7 @@ def _modules_by_value(*functions: Function | None) -> Iterator[None]:
 
 def _is_installed(name: str) -> bool:
     file = getattr(sys.modules[name], "__file__", None)
-    if file is None:  # built in, or __main__ of an interactive session, which is pickled by value anyway
+    if file is None:  # a built-in module, or an interactive `__main__`, which is always pickled by value
         return True
     folders = {sysconfig.get_path(kind) for kind in ("stdlib", "platstdlib", "purelib", "platlib")}
     return any(Path(file).is_relative_to(folder) for folder in folders)
@@ -196,7 +197,7 @@ def _same_kind(found: pa.DataType, expected: pa.DataType) -> bool:
     """Return whether values differ only in their width, as Python's numbers and lists do in Arrow."""
     if _is_list(found) and _is_list(expected):
         return _same_kind(found.value_type, expected.value_type)
-    # An array of nulls alone has no other type.
+    # An array that contains only nulls has the type null.
     return (
         found == expected
         or pa.types.is_null(found)
@@ -308,7 +309,7 @@ class FragmentValues:
             batch_readahead=_READ_AHEAD,
             io_buffer_size=_IO_BUFFER,
             scan_in_order=True,
-            use_scalar_index=False,  # would find rows in the index's order
+            use_scalar_index=False,  # an index returns rows in its own order
             blob_handling="all_binary",
         )
         yield from scanner.to_batches()
@@ -482,9 +483,9 @@ class ColumnFile:
 def field_ids(dataset: LanceDataset, column: str) -> tuple[int, ...]:
     """Return the ids of a column and of its nested fields, parents first; none if there is no such column."""
 
-    def walk(one: Any) -> Iterator[int]:
-        yield one.id()
-        for child in one.children():
+    def walk(field: Any) -> Iterator[int]:
+        yield field.id()
+        for child in field.children():
             yield from walk(child)
 
     found = dataset.lance_schema.field(column)
@@ -663,7 +664,7 @@ class ColumnTask:
 
     def _file(self, dataset: LanceDataset) -> ColumnFile | None:
         request, fragment = self.request, dataset.get_fragment(self.fragment)
-        if fragment is None:  # the driver has found it at this version
+        if fragment is None:  # a bug: the driver has found the fragment at this version
             raise RuntimeError(f"version {self.version} has no fragment {self.fragment}")
         condition = request.condition
         if condition is not None:
@@ -738,7 +739,7 @@ def _reporting() -> Iterator[None]:
         yield
     except InvalidResultError as error:
         raise _Failed(FunctionFailure(str(error), is_invalid=True)) from error
-    except Exception as error:  # whatever the user's function raises, when it is loaded too
+    except Exception as error:  # the user's function may raise anything, also while it is loaded
         raise _Failed(FunctionFailure(f"{type(error).__name__}: {error}", is_invalid=False)) from error
 
 
@@ -750,7 +751,7 @@ def _bitmap(offsets: list[Offsets]) -> Bitmap:
 
 def _serialized(bitmap: Bitmap) -> bytes:
     """Return a bitmap as Lance wants it: in the portable format of Roaring."""
-    # Its pickled form is that format; the class has no other way to get it.
+    # The class returns that format only as a part of its pickled form.
     pickled: Any = bitmap.__reduce__()
     serialized: bytes = pickled[1][0]
     return serialized

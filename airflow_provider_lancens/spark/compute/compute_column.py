@@ -93,12 +93,12 @@ class ColumnUpdate(TableChange):
         if latest is None:
             raise self._conflict("its dataset was removed")
         column = self.layout.field
-        # The type too, since an added column gets the id of a dropped column.
+        # Ids alone aren't enough: an added column gets the id of a dropped one.
         if field_ids(latest, column.name) != self.layout.ids or latest.schema.field(column.name) != column:
             raise self._conflict(f"version {latest.version} changed column {column.name!r}")
         if not is_same_column(self.known, latest, column.name):
             raise self._conflict(f"column {column.name!r} was dropped, and another one of its name added")
-        if not is_marked(latest, column.name):  # a restore has undone it
+        if not is_marked(latest, column.name):  # a restore has undone the mark
             raise FragmentsReplacedError
         present = {fragment.fragment_id: fragment for fragment in latest.get_fragments()}
         self.applied[:] = [file for file in self.files if file.applies_to(present.get(file.fragment))]
@@ -110,7 +110,7 @@ class ColumnUpdate(TableChange):
             updated_fragments=[
                 file.applied_to(present[file.fragment].metadata, ids) for file in self.applied
             ],
-            # With its parents, so that Lance no longer uses any index for these fragments.
+            # The column with its parents, so that Lance no longer uses their indices for these fragments.
             fields_modified=list(ids),
             update_mode="rewrite_columns",
             updated_fragment_offsets=bitmaps or None,
@@ -227,7 +227,7 @@ class ColumnRun:
         """
         preemptions = 0
         while left := fragments_left(self):
-            again = frozenset(left)  # others have undone the files of these
+            again = frozenset(left)  # files of these fragments were undone by others
             self.files = [file for file in self.files if file.fragment not in again]
             self._mark()
             before = len(self.versions)
@@ -331,8 +331,8 @@ class _Round:
         with tasks:
             while self.queue or tasks.running:
                 self._start(tasks, max(most, step), present)
-                for one in tasks.finished(_SECONDS):
-                    self._take(one)
+                for task in tasks.finished(_SECONDS):
+                    self._take(task)
                 is_over = not (self.queue or tasks.running)
                 is_due = len(self.finished) >= step or time.monotonic() - last > _SECONDS
                 if self.finished and (is_over or is_due):
@@ -346,7 +346,7 @@ class _Round:
         return self.is_preempted
 
     def _start(self, tasks: ParallelTasks[_Answered], most: int, present: set[int]) -> None:
-        # Finished ones count too: a killed run then repeats at most as many fragments as tasks run at once.
+        # Finished, uncommitted fragments count too, so that a killed run repeats at most `most` fragments.
         while self.queue and tasks.running + len(self.finished) < most and tasks.running < tasks.most:
             fragment = self.queue.popleft()
             if fragment in present:
@@ -357,7 +357,7 @@ class _Round:
     def _take(self, done: Future[_Answered]) -> None:
         try:
             fragment, answer = done.result()
-        except Exception as error:  # noqa: BLE001 of Spark or of the storage
+        except Exception as error:  # noqa: BLE001 raised later, after finished files are committed
             self.error = self.error or error
         else:
             if answer.result is not None:
@@ -433,7 +433,7 @@ def compute_column(
     with resolved_table(namespace, table) as target:
         latest = _opened(target, columns)
         prepared = _Preparation(target, session, made, tuple(columns))
-        if where is not None:  # refused before a column is added
+        if where is not None:  # an invalid condition is refused before a column is added
             added = [] if column in latest.schema.names else [pa.field(column, type_asked or pa.null())]
             parse_condition(where, pa.schema([*latest.schema, *added]), f"table {target.id}: where")
         with acquire_lease(target.dataset).kept_alive(end=True) as lease:
@@ -519,7 +519,7 @@ class _Preparation:
     def result(self, run: ColumnRun, started: float) -> ComputeResult:
         counts, version = counts_of(run.files), run.latest.version
         commits = len(run.versions)
-        # Others may have committed since the run began: their rows aren't part of its versions.
+        # Commits of others since the run began aren't part of its versions.
         previous = run.versions[0] - 1 if commits else version
         return ComputeResult(
             table=str(self.target.id),
@@ -573,7 +573,7 @@ def _opened(target: ResolvedTable, columns: Sequence[str]) -> LanceDataset:
             f"table {target.id}: columns: expected names among {latest.schema.names}, got {missing}"
         )
     for name in columns:
-        # A file that a row refers to would be read unchecked.
+        # Files that rows refer to would be read without a check of their location.
         if path := inner_blob(latest.schema.field(name).type, name):
             raise spec_errors.InvalidInputError(
                 f"table {target.id}: columns: {path} is a blob within a struct, an array or a map; expected "

@@ -79,7 +79,7 @@ class Lineage:
             fields = json.loads(text) if text else None
             found = None if fields is None else cls._parse(fields)
         except UNREADABLE:
-            return None  # another client's
+            return None  # written by another client
         return found if found is not None and found.version == version - 1 else None
 
     @classmethod
@@ -104,7 +104,7 @@ class Lineage:
         top = self.version
         for made, restored in sorted(self.restores, reverse=True):
             if made > top:
-                continue  # undone itself
+                continue  # this restore was undone by a later one
             if version >= made:
                 break
             top = restored
@@ -119,9 +119,9 @@ class Lineage:
         return replace(
             self,
             version=newer[0].version,
-            ids=(*self.ids, *(one.id for one in reversed(newer))),
-            restores=(*self.restores, *(one.restore for one in reversed(newer) if one.restore)),
-            keyed=self.keyed or any(one.keyed for one in newer),
+            ids=(*self.ids, *(commit.id for commit in reversed(newer))),
+            restores=(*self.restores, *(commit.restore for commit in reversed(newer) if commit.restore)),
+            keyed=self.keyed or any(commit.keyed for commit in newer),
         )
 
     def onto(self, below: Lineage, point: CommittedVersion) -> Self:
@@ -129,8 +129,8 @@ class Lineage:
         return replace(
             self,
             since=below.since,
-            ids=tuple(self.id_at(one) or "" for one in range(point.version + 1, self.version + 1)),
-            restores=(*below.restores, *(one for one in self.restores if one[0] > point.version)),
+            ids=tuple(self.id_at(version) or "" for version in range(point.version + 1, self.version + 1)),
+            restores=(*below.restores, *(restore for restore in self.restores if restore[0] > point.version)),
             segment=None,
             segments=(*below.segments, point),
             keyed=self.keyed or below.keyed,
@@ -138,14 +138,14 @@ class Lineage:
 
     def text(self) -> str:
         """Return it as the property of the commit above, or as a segment."""
-        ids = "".join(one or "-" * _DIGITS for one in self.ids)
+        ids = "".join(id_ or "-" * _DIGITS for id_ in self.ids)
         fields: dict[str, Any] = {"version": self.version, "since": self.since, "ids": ids}
         if self.restores:
             fields["restores"] = self.restores
         if self.segment is not None:
             fields["segment"] = (self.segment.version, self.segment.id)
         if self.segments:
-            fields["segments"] = [(one.version, one.id) for one in self.segments]
+            fields["segments"] = [(point.version, point.id) for point in self.segments]
         if self.keyed:
             fields["keyed"] = 1
         return json.dumps(fields, separators=(",", ":"))
@@ -161,7 +161,7 @@ class Lineage:
             ids,
             tuple((int(made), int(restored)) for made, restored in fields.get("restores", ())),
             None if segment is None else CommittedVersion(int(segment[0]), str(segment[1])),
-            tuple(CommittedVersion(int(version), str(one)) for version, one in fields.get("segments", ())),
+            tuple(CommittedVersion(int(version), str(id_)) for version, id_ in fields.get("segments", ())),
             bool(fields.get("keyed")),
         )
 
@@ -193,7 +193,7 @@ class LineageSegments:
         """Return the segments among the listed files of a folder."""
         paths: dict[CommittedVersion, str] = {}
         settled = set()
-        for path in sorted(file.path for file in listed):  # the settled ones last
+        for path in sorted(file.path for file in listed):  # sorted: settled segments come last
             if name := _SEGMENT.fullmatch(path.rpartition("/")[2]):
                 point = CommittedVersion(int(name[2]), name[3])
                 paths[point] = path
@@ -210,7 +210,7 @@ class LineageSegments:
         """Return the id at a version of a lineage that was resolved for it; None if it isn't known."""
         if version >= lineage.first:
             return lineage.id_at(version)
-        point = next((one for one in lineage.segments if one.version >= version), None)
+        point = next((segment for segment in lineage.segments if segment.version >= version), None)
         segment = None if point is None else self.read(point)
         return None if segment is None else segment.id_at(version)
 
@@ -258,9 +258,9 @@ class LineageSegments:
             if below is not None:
                 found.append((below, point))
                 if below.since <= lineage.since:
-                    break  # a segment that wasn't stored after a gap
+                    break  # this segment continues the lineage without a gap
         if found:
-            return lineage.onto(*min(found, key=lambda one: one[0].since))
+            return lineage.onto(*min(found, key=lambda entry: entry[0].since))
         if lineage.segment is None:
             return lineage
         return replace(lineage, since=max(lineage.since, lineage.segment.version + 1), segment=None)
@@ -295,16 +295,16 @@ def read_lineage(
     base, above = Lineage.nothing(dataset.version), 0
     for version, transaction in transactions(dataset, 0):
         if transaction is None or len(read) == at_most:
-            break  # what was cleaned up may have been a Restore
+            break  # versions that were cleaned up may include a Restore
         found[version] = transaction
-        one = transaction_id(transaction.uuid)
+        id_ = transaction_id(transaction.uuid)
         restored = restored_version(transaction)
         restore = None if restored is None else (version, restored)
-        read.append(_ReadCommit(version, one, restore, is_keyed(transaction)))
+        read.append(_ReadCommit(version, id_, restore, is_keyed(transaction)))
         stated = Lineage.stated_by(transaction, version) or Lineage.nothing(version - 1)
         if stated.since < base.since:
             base, above = stated, len(read)
-        stored = None if segments is None else segments.at(CommittedVersion(version, one))
+        stored = None if segments is None else segments.at(CommittedVersion(version, id_))
         if stored is not None and stored.since < base.since:
             base, above = stored, len(read) - 1
         if base.since <= down_to:

@@ -96,7 +96,7 @@ class KeyAttempts:
         """Return the dataset that `started` was given, to be moved to its newest version."""
         if self._prefetch is None:
             return None
-        wait([self._prefetch.lineage])  # a dataset that is being read can't be moved
+        wait([self._prefetch.lineage])  # the dataset must not be moved while the thread reads it
         return self._prefetch.latest
 
     def find(self, latest: LanceDataset | None, after: int) -> KeyedCommit | None:
@@ -210,7 +210,7 @@ class KeyAttempts:
 
 
 def _lineage(target: ResolvedTable, latest: LanceDataset | None) -> Lineage:
-    # Of a table without versions everything is known.
+    # A table without versions has an empty lineage, which is complete.
     return Lineage(0, 1) if latest is None else lineage_below(target.dataset.manifests, latest)
 
 
@@ -226,7 +226,7 @@ def lineage_below(files: TableFiles, latest: LanceDataset) -> Lineage:
     try:
         lineage, _ = read_lineage(latest, has_records, at_most=MAX_READ)
         if lineage.since > 1 and not lineage.keyed:
-            # A key may have been committed by versions that are gone; a loss of its record must be noticed.
+            # Removed versions may have committed keys; a later loss of their records must be noticed.
             index = KeyIndex.of(files)
             lineage = replace(lineage, keyed=index.is_complete)
         return _shortened(files, lineage) if len(lineage.ids) >= LONG else lineage

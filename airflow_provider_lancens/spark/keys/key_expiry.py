@@ -97,7 +97,7 @@ class _Shards:
                 expired += records
         digests = {record.digest for record in expired}
         if expired:
-            # Before their records are removed: a lookup that finds no record then finds the key here.
+            # Written before the records are removed, so that a lookup finds the key in one of both places.
             ExpiredKeys(self.manifests).add(shard.rpartition("/")[2], digests)
             self.index.mark_expired()
             retract(self.manifests, expired)
@@ -120,7 +120,7 @@ class _Shards:
     def _settle(self, record: KeyRecord) -> bool:
         history = self.history
         if record.version > history.lineage.version:
-            return True  # in progress, or its driver ended: a later clean-up settles it
+            return True  # still in progress, or abandoned: a later clean-up settles it
         made = history.is_made(record)
         if made is False:
             retract(self.manifests, [record])

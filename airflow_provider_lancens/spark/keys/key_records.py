@@ -116,7 +116,7 @@ def records_of_versions(files: TableFiles, versions: Collection[int]) -> list[Ke
     for page in files.all_below(KEYS):
         for record in records_in(page):
             if record.version in versions:
-                # A page may end between a record and what confirms it.
+                # A record and its confirmation may be on two pages.
                 other = found.get(record.path, record)
                 found[record.path] = record if record.confirmed else other
     return sorted(found.values())
@@ -130,7 +130,7 @@ def confirm(files: TableFiles, record: KeyRecord) -> None:
 def unconfirm(files: TableFiles, record: KeyRecord) -> None:
     """Remove the confirmation of an attempt whose outcome is no longer known."""
     if files.stat(record.path) is None:
-        files.put(record.path, b"")  # it was lost, and the attempt known by its confirmation
+        files.put(record.path, b"")  # the record was lost; so far only the confirmation showed the attempt
     files.remove(record.path + CONFIRMED)
 
 
@@ -142,7 +142,7 @@ def confirm_at(files: TableFiles, record: KeyRecord, newest: CommittedVersion) -
 def retract(files: TableFiles, records: Iterable[KeyRecord]) -> None:
     """Remove records, the confirmations first, which count without their record."""
     found = list(records)
-    if paths := [path for one in found for path in (*one.confirmations, one.path)]:
+    if paths := [path for record in found for path in (*record.confirmations, record.path)]:
         files.remove(*paths)
 
 
@@ -292,7 +292,7 @@ class ExpiredKeys:
         """Add keys to a shard."""
         found = self._read(shard)
         text = "\n".join(sorted(found.keys.union(digests)))
-        # The name tells whether a file is complete: if it lost its content, no key may count as new.
+        # The name has the length: if the file lost content, no key may count as new.
         self.files.put(f"{EXPIRED_KEYS}/{shard}/{len(text)}-{uuid4()}", text.encode())
         if found.complete:
             self.files.remove_outdated(*found.complete)

@@ -114,8 +114,8 @@ class TableHistory:
     @property
     def newest(self) -> CommittedVersion | None:
         """The latest version; None if it can't be distinguished from others of this number."""
-        one = self.lineage.id_at(self.lineage.version)
-        return None if one is None else CommittedVersion(self.lineage.version, one)
+        id_ = self.lineage.id_at(self.lineage.version)
+        return None if id_ is None else CommittedVersion(self.lineage.version, id_)
 
     def _is_at(self, point: CommittedVersion) -> bool | None:
         """Return whether a transaction made a version; None if that isn't known."""
@@ -123,8 +123,8 @@ class TableHistory:
             return False
         known = self.segments.id_at(self.lineage, point.version)
         if known is None and self.manifests.find(point.version) is not None:
-            # The lineage ends above it, at a version that was cleaned up.
-            newest = self.latest.checkout_version(self.lineage.version)  # not to be read by two threads
+            # The lineage starts above the point, since a version in between was cleaned up.
+            newest = self.latest.checkout_version(self.lineage.version)  # a dataset for this thread alone
             transaction = read_transaction(newest, point.version)
             known = None if transaction is None else transaction_id(transaction.uuid)
         return None if known is None else known == point.id
@@ -184,7 +184,7 @@ class RecordSearch:
         if not index.is_complete:
             recover_keys(target, latest, index)
             found, index = list_records(files, key)
-        # Those above the latest version are in progress, or their driver ended: a later commit shows which.
+        # Attempts above the latest version are in progress or abandoned; a later commit shows which.
         attempts = [record for record in found if record.version <= latest.version]
         return cls(target, latest, key, files, attempts, index)
 
@@ -237,7 +237,7 @@ class RecordSearch:
         Returns:
             Whether there was such an attempt.
         """
-        unknown = [one for one in self.attempts if self._history.has_rows(one) is None]
+        unknown = [attempt for attempt in self.attempts if self._history.has_rows(attempt) is None]
         if not unknown or (newest := self._history.newest) is None:
             return False
         for record in unknown:
@@ -338,7 +338,7 @@ def recorded_commits(
     found: dict[int, tuple[str, KeyedCommit]] = {}
     for record in records:
         made = False if history is None else history.is_made(record)
-        # Where other clients leave that unknown, an attempt counts that was found to be committed.
+        # If other clients' clean-ups leave that unknown, confirmed attempts count.
         if (made or (made is None and record.confirmed)) and (
             commit := key_and_commit_of(manifests, record)
         ) is not None:

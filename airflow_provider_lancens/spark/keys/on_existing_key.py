@@ -190,7 +190,7 @@ def _open(target: ResolvedTable, key: str) -> tuple[LanceDataset | None, ListedR
     """Open the newest version; on an object store, list the records of the key meanwhile."""
     if is_unique(key) or is_local(target.dataset.location):
         return target.open_latest(), None
-    # Before the records are listed: the attempts up to this version are then among them.
+    # Looked up before the records are listed, so that these include all attempts up to this version.
     newest = target.newest_version()
     if newest is None:
         return None, None
@@ -247,7 +247,7 @@ def _replaced(search: RecordSearch) -> tuple[KeyedCommit, ...]:
         found.append(commit)
         if commit.kind in REPLACING_ALL or commit.version == 1:
             return tuple(found)
-    if all(commit.kind in (APPEND, "") for commit in found):  # of others, no rows are removed by their commit
+    if all(commit.kind in (APPEND, "") for commit in found):  # other kinds remove no rows of older commits
         search.check_has_all(found[-1])
     return tuple(found)
 

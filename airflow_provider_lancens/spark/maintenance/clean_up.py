@@ -121,7 +121,7 @@ def remove_versions(
     unfinished = removals_at(files)
     stored = files.all()
     candidates = retention.removable(stored, newest, now)
-    # Whatever their age, since they may lack files.
+    # Versions whose removal was interrupted are removed at any age, since they may lack files.
     begun = [version for version in stored if any(removal.began_with(version) for removal in unfinished)]
     with recorded_removal(files, {*candidates, *begun}) as removal:
         dataset = open_newest()
@@ -129,8 +129,8 @@ def remove_versions(
         removed = sweep.remove(_limits(retention, candidates))
         if begun:
             removed += sweep.remove({"versions": begun})
-    # Each of their versions is gone, or was tagged before they began, so nobody has to see them any more.
-    files.remove(*(one.path for one in unfinished))
+    # Each version in these records is gone, or was tagged before its removal began: they can go.
+    files.remove(*(removal.path for removal in unfinished))
     return removed
 
 
@@ -143,7 +143,7 @@ def _limits(retention: Retention, removable: Iterable[int]) -> dict[str, Any]:
             "retain_versions": retention.keep_versions,
             "versions": versions,
         }
-    # Files to which no version refers remain to be removed.
+    # No versions to remove: only files to which no version refers.
     return {"older_than": older_than, "retain_versions": _ALL}
 
 
@@ -198,13 +198,13 @@ class _Plan:
         root = (location if is_local(location) else urlsplit(location).path).strip("/")
         named = [(file.path, file) for file in explained.candidate_files]
         outside = any(not path.startswith(f"{root}/") for path, _ in named)
-        named.sort(key=lambda file: file[1].kind == _MANIFEST)  # stable: in the order of the listings
+        named.sort(key=lambda file: file[1].kind == _MANIFEST)  # a stable sort
         below = ((path.removeprefix(f"{root}/"), file) for path, file in named)
         return cls(
             explained.stats,
-            # Others aren't Lance's: they stay.
+            # Other names aren't Lance's: such files stay.
             {path: file for path, file in below if is_file_path(path)},
-            # It cascades to branches, whose files aren't all in the plan.
+            # The clean-up includes branches, and the plan doesn't list all of their files.
             is_complete=not outside and not explained.referenced_branches,
         )
 
@@ -216,7 +216,7 @@ class _Plan:
                 of another dataset.
         """
         foreign = next(filter(purge.is_of_inner_dataset, self.files), None)
-        if foreign is not None:  # local ones are searched beforehand, whatever their age
+        if foreign is not None:  # local tables are checked by `_check_unlinked`
             raise _not_own(cloned.target.id, foreign)
         if not self.is_complete and (clones := cloned.registered()):
             raise spec_errors.UnsupportedOperationError(
@@ -276,7 +276,7 @@ def _of_commits(target: ResolvedTable, versions: Iterable[int]) -> set[str]:
     """Return the manifests of versions, and the transactions that made them."""
     manifests = {f"{VERSIONS}/{name}" for version in versions for name in manifest_names(version)}
     commits = PendingCommitFiles(target.dataset.manifests)
-    return {path for one in manifests for path in (one, *commits.transactions_in(one))}
+    return {path for manifest in manifests for path in (manifest, *commits.transactions_in(manifest))}
 
 
 def _size(target: ResolvedTable, path: str) -> int:
@@ -337,8 +337,8 @@ def clean_up_versions(
             if not dry_run:
                 if _revoke_dead_writes(opened, now):
                     opened = opened.at_newest()
-                    keep_versions += 1  # keep the previously newest version for its readers
-                # Settles which keys were committed by the versions that may be removed.
+                    keep_versions += 1  # besides the barrier, keep the version before it
+                # Records which keys the versions that may be removed have committed.
                 expired_keys = maintain_keys(
                     opened.target,
                     opened.dataset,

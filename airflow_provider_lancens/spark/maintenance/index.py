@@ -97,7 +97,7 @@ def sub_vectors(spec: IndexSpec, dimension: int) -> int | None:
     """Return the number of sub-vectors of a vector; None if it must be given."""
     if given := spec.options.get("num_sub_vectors"):
         return int(given)
-    # As Lance's own training chooses.
+    # The same choice as in Lance's own training.
     return next((parts for size in (16, 8) if _divides(spec, parts := dimension // size, dimension)), None)
 
 
@@ -112,7 +112,7 @@ def _check_divisible(table: str, spec: IndexSpec, dimension: int) -> None:
 
 
 def _divides(spec: IndexSpec, parts: int, dimension: int) -> bool:
-    # Two codes of four bits share a byte.
+    # With four bits, two codes share a byte, so their number must be even.
     step = 2 if spec.options.get("num_bits") == 4 else 1
     return parts > 0 and dimension % parts == 0 and parts % step == 0
 
@@ -205,7 +205,7 @@ def train(table: str, dataset: LanceDataset, spec: IndexSpec) -> dict[str, Any]:
         parts = sub_vectors(spec, builder.dimension)
         rate = _sample_rate(table, spec, rows, 2**bits, "num_bits")
         pq = builder.train_pq(ivf, parts, sample_rate=rate, max_iters=iterations, num_bits=bits)
-    except (RuntimeError, ValueError) as error:  # rows without a vector count as rows until here
+    except (RuntimeError, ValueError) as error:  # too few rows that have a vector, for instance
         raise spec_errors.InvalidInputError(
             f"table {table}: column {spec.column}: {spec.index_type} cannot be trained on it: {error}"
         ) from error
@@ -300,7 +300,7 @@ def options_kept(
         before = _vector_options(present)
     elif same_type(present.index_type, spec.index_type) and _is_plain_text(present):
         before = {name: present.details[name] for name in spec.allowed_options if name in present.details}
-        with contextlib.suppress(*LANCE_ERRORS):  # its files may be lost
+        with contextlib.suppress(*LANCE_ERRORS):  # files of the index may be lost
             before = _text_options(dataset, storage_options, spec, present) or before
     before = {name: value for name, value in before.items() if name in spec.allowed_options}
     return replace(spec, options={**before, **spec.options})
@@ -368,7 +368,7 @@ def _read_quantizer(
     tensor = bytes(file.read_global_buffer(metadata["codebook_position"]))
     values = np.frombuffer(tensor, dtype=np.uint8)
     size = 2 ** metadata["nbits"] * metadata["dimension"] * (vectors.value_type.bit_width // 8)
-    # The type and the shape precede the values, in a few bytes.
+    # The buffer begins with the type and the shape, in a few bytes.
     if metadata["dimension"] != vectors.list_size or not size < len(values) < size + _TENSOR_HEADER:
         return None
     codebook = pa.Array.from_buffers(
@@ -448,7 +448,7 @@ def plan_extension(
         return None
     if len(present.segments) >= _MOST_SEGMENTS * segments:
         missing |= _of_small_segments(everything, present.segments, segments)
-    return Extension([one for one in everything if one.fragment_id in missing], shared)
+    return Extension([fragment for fragment in everything if fragment.fragment_id in missing], shared)
 
 
 def _shared_before(

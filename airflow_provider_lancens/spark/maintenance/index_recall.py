@@ -68,8 +68,8 @@ def measure_recall(
             sample = _sample(state.table, state.dataset, column, queries)
             metric = _metric(state.dataset, column)
             searches = [{"column": column, "q": vector, "k": k, "metric": metric} for vector in sample]
-            truth = [_found(state.dataset, {**one, "use_index": False}) for one in searches]
-            found = [_found(state.dataset, {**one, **search}) for one in searches]
+            truth = [_found(state.dataset, {**query, "use_index": False}) for query in searches]
+            found = [_found(state.dataset, {**query, **search}) for query in searches]
     hits = sum(len(true & indexed) for true, indexed in zip(truth, found, strict=True))
     return hits / sum(map(len, truth))
 

@@ -138,8 +138,12 @@ class _Maintenance:
             coverages = self._coverages(state)
             self._warn_of_indices(state)
             clean_up = state.decide_clean_up(plan.older_than, plan.keep_versions, plan.thresholds)
-        # First, since a compaction may have to read them.
-        rebuilt = {one.spec.name: self._index(state, one, due) for one, due in coverages if one.is_unusable}
+        # Rebuild unusable indices first: a compaction may have to read them.
+        rebuilt = {
+            coverage.spec.name: self._index(state, coverage, due)
+            for coverage, due in coverages
+            if coverage.is_unusable
+        }
         compacted = self._compact(state, compaction)
         if compacted.is_done and plan.indices:
             coverages = self._try("decision on indices", self._coverages_after_compaction) or coverages
@@ -258,7 +262,7 @@ class _Maintenance:
         """Make a step; keep its error, so that the next ones are made, and return None."""
         try:
             return step()
-        except Exception as error:  # noqa: BLE001 the first one is raised when the others were made
+        except Exception as error:  # noqa: BLE001 the first error is raised after all steps
             _log.warning("table %s: %s failed: %s", self.table, name, error)
             self.failed.append((name, error))
             return None

@@ -210,7 +210,7 @@ def check_retention(
     for name, age in {**ages, "orphans_older_than": orphans_older_than}.items():
         if age is not None:
             check_age(name, age)
-    # Here too: a maintenance would be refused only in the runs that clean up, after its other steps.
+    # Checked here, too: otherwise only runs that clean up would fail, after their other steps.
     if isinstance(orphans_older_than, timedelta) and orphans_older_than < SHORTEST_ORPHAN_AGE:
         raise ValueError(
             f"orphans_older_than: expected at least {SHORTEST_ORPHAN_AGE}, got {orphans_older_than}"
@@ -249,7 +249,7 @@ class Thresholds:
     """Clean up when a version could have been removed for that long, also if there are few."""
 
     def __post_init__(self) -> None:
-        check_thresholds({one.name: getattr(self, one.name) for one in fields(self)})
+        check_thresholds({item.name: getattr(self, item.name) for item in fields(self)})
 
     @property
     def limit_compaction(self) -> bool:

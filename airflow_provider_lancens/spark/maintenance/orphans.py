@@ -121,7 +121,7 @@ class _Search:
     started: float
 
     def remove(self, *, dry_run: bool) -> OrphansResult:
-        self._staged()  # refuses other detached versions before anything is done
+        self._staged()  # raises if there are other detached versions
         old = [file for file in self._written() if file.modified < self.threshold and not file.linked]
         folders = self.files.folders(_DATA)
         leases = _Leases.of(self.files, self.threshold)
@@ -175,12 +175,12 @@ class _Search:
         tags = [file for file in self.files.below(TAGS) if is_staged_tag(file.path)]
         staged = self._staged()
         expired_before = min(self.threshold, datetime.now(UTC) - _STAGED_FOR)
-        expired = [one for one in staged if one.created < expired_before]
-        current = [one for one in staged if one not in expired]
-        kept = self._referred_to(current) | {one.tag for one in current}
-        # Of blobs: each folder has the name of the data file that they belong to.
+        expired = [version for version in staged if version.created < expired_before]
+        current = [version for version in staged if version not in expired]
+        kept = self._referred_to(current) | {version.tag for version in current}
+        # The folder of a data file's blobs has the name of that file.
         blobs = [self.files.below(folder) for folder in folders if f"{folder}.lance" not in kept]
-        manifests = (self.files.stat(one.path) for one in expired)
+        manifests = (self.files.stat(version.path) for version in expired)
         candidates = [*old, *tags, *chain(*blobs), *(file for file in manifests if file is not None)]
         begun_before = min(beginning, self.threshold)
         return [
@@ -195,11 +195,11 @@ class _Search:
         yield from PendingCommitFiles(self.files).unfinished()
 
     def _referred_to(self, staged: Iterable[StagedVersion]) -> set[str]:
-        # Called first: it gives the newest version of a managed table its final name.
+        # Read first: this gives the newest version of a managed table its final name.
         newest = self.target.latest_version()
         manifests = self.target.dataset.manifests
         by_path = replace(self.target.dataset, version_authority=None)
-        versions = [*manifests.all(), *(one.version for one in staged)]
+        versions = [*manifests.all(), *(staged_version.version for staged_version in staged)]
         kept: set[str] = set()
         for version in versions:
             try:
@@ -207,9 +207,9 @@ class _Search:
             except ValueError:
                 if manifests.find(version) is not None:
                     raise
-                # cleaned up or discarded meanwhile, and its own files with it
+                # the version and its own files were cleaned up or discarded meanwhile
         if newest is not None:
-            # For a managed table the file of that name may be another one: a direct writer may have used it.
+            # Opened through the version authority: a direct writer may have used the final name.
             kept |= referenced_files(self.target.open(newest))
         return kept | PendingCommitFiles(self.files).needed(newest)
 
@@ -218,8 +218,8 @@ class _Search:
         manifests = self.files.below(VERSIONS)
         detached = {file.path for file in manifests if detached_version_of(file.path) is not None}
         staged = list(staged_versions(self.target)) if detached else []
-        others = sorted(detached - {one.path for one in staged})
-        # A version that was discarded since the listing isn't there any more.
+        others = sorted(detached - {version.path for version in staged})
+        # One of these may have been discarded since the listing: then the error doesn't apply.
         if len(self.files.missing(others)) < len(others):
             raise self._unsupported(f"detached versions that this package didn't stage, such as {others[0]}")
         if self.files.folders(_BRANCHES):

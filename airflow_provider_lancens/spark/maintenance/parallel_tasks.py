@@ -58,16 +58,16 @@ def _plain(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, list):
-        return [_plain(one) for one in value]
+        return [_plain(element) for element in value]
     name, parts = type(value).__name__, None
     if name in _EXACT:
         parts = _EXACT[name][0](value)
     elif isinstance(value, pa.DataType):
         name, parts = "DataType", _text(pa.schema([pa.field("", value)]).serialize().to_pybytes())
     elif dataclasses.is_dataclass(value) and _is_allowed(type(value)):
-        # A class of Lance has a private name for a path, but its argument hasn't.
+        # Some fields of Lance's classes begin with an underscore, and their arguments don't.
         fields = ((field.name, getattr(value, field.name)) for field in dataclasses.fields(value))
-        parts = {field.lstrip("_"): _plain(one) for field, one in fields}
+        parts = {field.lstrip("_"): _plain(part) for field, part in fields}
     if parts is None:
         raise TypeError(f"a task's answer may not contain an object of the class {name}")
     return {_KIND: name, _VALUE: parts}
@@ -75,7 +75,7 @@ def _plain(value: Any) -> Any:
 
 def _object(plain: Any) -> Any:
     if isinstance(plain, list):
-        return [_object(one) for one in plain]
+        return [_object(element) for element in plain]
     if not isinstance(plain, dict):
         return plain
     name, parts = plain[_KIND], plain[_VALUE]
@@ -83,7 +83,7 @@ def _object(plain: Any) -> Any:
         return _EXACT[name][1](parts)
     if name == "DataType":
         return pa.ipc.read_schema(pa.py_buffer(_bytes(parts))).field(0).type
-    return _class(name)(**{field: _object(one) for field, one in parts.items()})
+    return _class(name)(**{field: _object(part) for field, part in parts.items()})
 
 
 def _class(name: str) -> Any:
@@ -198,7 +198,7 @@ class ParallelTasks(Generic[Answer]):
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        # A task that is killed doesn't wait for the jobs that its signal handler has canceled.
+        # If the task is killed, don't wait for jobs that the signal handler has canceled.
         is_killed = kind is not None and not issubclass(kind, Exception)
         self._pool.shutdown(wait=not is_killed, cancel_futures=True)
 

@@ -226,7 +226,7 @@ def _restored(lookup: KeyLookup, wanted: WantedVersion) -> RestoreResult:
     version = _version_to_restore(target, latest, wanted)
     undone = _commits_after(target, latest, version)
     made = CommitOutcome(KeyedCommit(version), "unchanged")
-    # Under a key also the newest version, so that a rerun doesn't undo later commits.
+    # With a key, the newest version is "restored" by a commit too, so that a rerun finds that commit.
     if version != latest.version or (wanted.is_given and lookup.identity.key):
         made = _commit(lookup, latest, version)
     if made.made_here:
@@ -271,7 +271,7 @@ def _version_to_restore(target: ResolvedTable, latest: LanceDataset, wanted: Wan
 def _commit(lookup: KeyLookup, latest: LanceDataset, version: int) -> CommitOutcome:
     target = lookup.target
     change = Restoration(str(target.id), latest.version, latest.schema, [], version)
-    # A clean-up that presumes this dead revokes the lease before it deletes the temporary tag.
+    # The lease protects the temporary tag: a clean-up revokes it before it deletes the tag.
     with (
         acquire_lease(target.dataset).kept_alive(end=True) as lease,
         temporary_tag(latest, target.dataset.manifests, version),
@@ -323,7 +323,7 @@ def _newest_complete(target: ResolvedTable, latest: LanceDataset) -> int:
 
 def _check_whole(target: ResolvedTable, latest: LanceDataset, version: int) -> None:
     if missing := _missing(target, version):
-        # A clean-up may have removed the version meanwhile, or be removing it: its files before its manifest.
+        # A clean-up may be removing the version, which removes files before the manifest.
         target.check_version(version)
         check_not_removed(latest, target.dataset.manifests, version)
         raise spec_errors.InvalidTableStateError(
@@ -334,20 +334,20 @@ def _check_whole(target: ResolvedTable, latest: LanceDataset, version: int) -> N
 
 def _commits_after(target: ResolvedTable, latest: LanceDataset, version: int) -> tuple[UndoneCommit, ...]:
     undone = range(version + 1, latest.version + 1)
-    read = {one: read_transaction(latest, one) for one in undone}
-    # A version that is kept for long, such as by a tag, is followed by some that were cleaned up.
-    removed = {one for one, transaction in read.items() if transaction is None}
+    read = {number: read_transaction(latest, number) for number in undone}
+    # Versions after an old one that a tag keeps may have been cleaned up.
+    removed = {number for number, transaction in read.items() if transaction is None}
     recorded = recorded_commits(target.dataset.manifests, latest, removed) if removed else {}
     commits: list[UndoneCommit] = []
-    for one, transaction in read.items():
+    for number, transaction in read.items():
         if transaction is not None:
-            commit = KeyedCommit.of(one, transaction)
+            commit = KeyedCommit.of(number, transaction)
             commits.append(_undone(commit, operation_of(transaction), key_of(transaction)))
-        elif one in recorded:
-            key, commit = recorded[one]
+        elif number in recorded:
+            key, commit = recorded[number]
             commits.append(_undone(commit, operation_of_kind(commit.kind), key or None))
         else:
-            commits.append(UndoneCommit(one, "", None))
+            commits.append(UndoneCommit(number, "", None))
     return tuple(commits)
 
 
@@ -370,7 +370,7 @@ def _missing(target: ResolvedTable, version: int) -> tuple[str, ...]:
     except ValueError:
         if target.dataset.manifests.find(version) is not None:
             raise
-        return (f"the manifest of version {version}",)  # cleaned up meanwhile
+        return (f"the manifest of version {version}",)  # the version was cleaned up meanwhile
 
 
 def _sentence(result: RestoreResult) -> str:
@@ -381,9 +381,9 @@ def _sentence(result: RestoreResult) -> str:
         )
     if not result.is_done:
         return f"table {result.table}: nothing to restore, at version {result.version}"
-    keys = ", ".join(on_one_line(one.key) for one in result.undone if one.key)
+    keys = ", ".join(on_one_line(commit.key) for commit in result.undone if commit.key)
     again = f"run these writes again: {keys}" if keys else "none of them has an idempotency key"
-    if unknown := [one.version for one in result.undone if not one.operation]:
+    if unknown := [commit.version for commit in result.undone if not commit.operation]:
         known = again if keys else "no idempotency key of them is known"
         again = (
             f"{known}; it isn't known what {len(unknown)} of them did, from version {unknown[0]} to "

@@ -299,7 +299,7 @@ class MaintainedTable:
             observed.lost(is_conflict=is_refused or is_conflict(error), is_repeated=False)
             if not is_conflict(error):
                 if refusal is None:
-                    raise  # the storage's, see `storage_failures`
+                    raise  # an error of the storage, which `storage_failures` converts
                 raise refusal from None
             raise spec_errors.ConcurrentModificationError(
                 f"table {self.target.id}: other writers changed what this is based on since version "
@@ -321,8 +321,8 @@ def maintained(target: ResolvedTable) -> Iterator[MaintainedTable]:
     newest = _newest(target)
     with acquire_lease(target.dataset).kept_alive(end=True) as lease:
         commits = LeasedCommits(target.versions, lease)
-        # Also for a storage-managed table: by itself Lance would rebase the commit of a driver that was
-        # suspended, regardless of what a clean-up has removed meanwhile.
+        # A version authority for storage-managed tables too: otherwise Lance would rebase the commit of a
+        # suspended driver, regardless of a clean-up's removals.
         dataset = replace(target.dataset, version_authority=VersionAuthority(commits, target.id.parts))
         opened = _opened(target, dataset, newest)
         yield MaintainedTable(target, opened, int(newest.version), lease, commits)
@@ -390,15 +390,18 @@ def has_old_values(dataset: LanceDataset, index: Any) -> bool:
         dataset: the dataset.
         index: the index, as Lance describes it.
     """
-    segments, fragments = index.segments, {one.fragment_id: one for one in dataset.get_fragments()}
+    segments, fragments = (
+        index.segments,
+        {fragment.fragment_id: fragment for fragment in dataset.get_fragments()},
+    )
     built = {segment.dataset_version_at_last_update for segment in segments}
     if len(built) < 2:
         return False
     kind = index.index_type.replace("_", "").upper()
     if kind not in _CHECKS_VALUES and not kind.startswith("IVF"):
         for segment in segments:
-            older = [one for one in built if one < segment.dataset_version_at_last_update]
-            covered = [fragments[one] for one in segment.fragment_ids if one in fragments]
+            older = [built_at for built_at in built if built_at < segment.dataset_version_at_last_update]
+            covered = [fragments[number] for number in segment.fragment_ids if number in fragments]
             if were_updated(dataset, covered, older):
                 return True
     return all(
@@ -515,7 +518,7 @@ class TableState:
 
     def indices_of_no_column(self) -> list[str]:
         """Return the names of the indices whose column no longer exists."""
-        return [one.name for one in self.dataset.describe_indices() if lacks_column(self.dataset, one)]
+        return [index.name for index in self.dataset.describe_indices() if lacks_column(self.dataset, index)]
 
     def old_versions(self, older_than: timedelta, keep_versions: int) -> OldVersions:
         """Return the versions that a clean-up would remove, by the times of the manifests: one listing.

@@ -42,10 +42,10 @@ def indices_over(dataset: LanceDataset, paths: Collection[Path]) -> list[tuple[s
 
 
 def _paths(fields: Iterable[Any], parent: Path = ()) -> Iterator[tuple[int, Path]]:
-    for one in fields:
-        path = (*parent, one.name())
-        yield one.id(), path
-        yield from _paths(one.children(), path)
+    for lance_field in fields:
+        path = (*parent, lance_field.name())
+        yield lance_field.id(), path
+        yield from _paths(lance_field.children(), path)
 
 
 def with_vectors(schema: pa.Schema, vectors: Mapping[str, int]) -> pa.Schema:
@@ -439,7 +439,7 @@ class _Merging:
             new += [] if news is None else [pa.field(child.name, news)]
         added = [made for i in matched.new if (made := self.new_field(rows.field(i), path)) is not None]
         if added and self._file_format < _ADDS_NESTED:
-            names = ", ".join(shown((*path, one.name)) for one in added)
+            names = ", ".join(shown((*path, field.name)) for field in added)
             self.reasons.append(
                 f"{names} is not in the table, whose file format is too old to add a field to a struct"
             )
@@ -484,13 +484,13 @@ def _matched(
 ) -> tuple[_Matched, list[str]]:
     """Match the rows' fields with the table's by name; also return why some can't be matched."""
     key: Callable[[str], str] = str if match_case else str.lower
-    own, existing = [one.name for one in rows], list(table)
+    own, existing = [field.name for field in rows], list(table)
     positions = {key(name): i for i, name in reversed(list(enumerate(own)))}
-    pairs = [(one, positions.get(key(one.name))) for one in existing]
+    pairs = [(field, positions.get(key(field.name))) for field in existing]
     found = {i for _, i in pairs}
     new = [i for i in positions.values() if i not in found]
     matches = Counter(i for _, i in pairs if i is not None)
-    names = [one.name for one in existing] + [own[i] for i in new]
+    names = [field.name for field in existing] + [own[i] for i in new]
     spellings = Counter(name.lower() for name in names)
     problems = {
         "is in the rows several times": [i for i in range(len(own)) if positions[key(own[i])] != i],
@@ -512,7 +512,7 @@ def _nullable(arrow: pa.DataType) -> pa.DataType | None:
     if pa.types.is_null(arrow):
         return None
     if pa.types.is_struct(arrow):
-        children = [(one.name, _nullable(one.type)) for one in _fields(arrow)]
+        children = [(field.name, _nullable(field.type)) for field in _fields(arrow)]
         kept = [pa.field(name, kind) for name, kind in children if kind is not None]
         return pa.struct(kept) if kept else None
     if pa.types.is_list(arrow):

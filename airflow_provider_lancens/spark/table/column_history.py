@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def field_ids(fields: Iterable[Any]) -> set[int]:
     """Return the ids of these fields of a Lance schema, and of all fields in them."""
-    return {number for one in fields for number in (one.id(), *field_ids(one.children()))}
+    return {number for field in fields for number in (field.id(), *field_ids(field.children()))}
 
 
 class FieldDescription(NamedTuple):
@@ -42,9 +42,9 @@ def described_fields(fields: Iterable[Any]) -> Mapping[int, FieldDescription]:
 
 
 def _described(fields: Iterable[Any], path: tuple[str, ...]) -> Iterator[tuple[int, FieldDescription]]:
-    for one in fields:
-        here, children = (*path, one.name()), list(one.children())
-        yield one.id(), FieldDescription(here, "nested" if children else str(one.to_arrow().type))
+    for field in fields:
+        here, children = (*path, field.name()), list(field.children())
+        yield field.id(), FieldDescription(here, "nested" if children else str(field.to_arrow().type))
         yield from _described(children, here)
 
 
@@ -136,7 +136,7 @@ def match_columns(read: LanceDataset, wanted: LanceDataset, commits: Commits | N
         wanted: the version whose columns they are.
         commits: the commits between the two; None reads them.
     """
-    older, newer = sorted((read, wanted), key=lambda one: one.version)
+    older, newer = sorted((read, wanted), key=lambda schema: schema.version)
     if commits is None:
         commits = transactions_of(newer, older.version)
     changes = schema_changes(partial(at_version, newer), commits)
@@ -164,10 +164,10 @@ def column_history(
     """
     # A version that was restored may be older, and its columns may have changed until this one.
     while changes is not None:
-        older = [one for one in changes if one.restored is not None and one.restored < first]
+        older = [change for change in changes if change.restored is not None and change.restored < first]
         if not older:
             return ColumnHistory(first, columns, changes)
-        start = min(older, key=lambda one: one.restored or 0)
+        start = min(older, key=lambda change: change.restored or 0)
         newest, first, columns = first, start.restored or 0, start.columns
         earlier = _changes_between(dataset, first, newest)
         changes = None if earlier is None else [*earlier, *changes]
@@ -216,22 +216,23 @@ def match_by_files(read: LanceDataset, wanted: LanceDataset) -> MatchedColumns:
     unknown = {
         field.name
         for field in there.schema
-        if there.ids[field.name] not in known and any(are_similar(field.type, one.type) for one in others)
+        if there.ids[field.name] not in known
+        and any(are_similar(field.type, column.type) for column in others)
     }
     return MatchedColumns(names, frozenset(unknown))
 
 
-def are_similar(one: pa.DataType, other: pa.DataType) -> bool:
+def are_similar(left: pa.DataType, right: pa.DataType) -> bool:
     """Return whether two types are equal or of the same kind, so that values are converted."""
-    one, other = (each.value_type if pa.types.is_dictionary(each) else each for each in (one, other))
-    return one == other or any(is_kind(one) and is_kind(other) for is_kind in _KINDS)
+    left, right = (each.value_type if pa.types.is_dictionary(each) else each for each in (left, right))
+    return left == right or any(is_kind(left) and is_kind(right) for is_kind in _KINDS)
 
 
 _KINDS: tuple[Callable[[pa.DataType], bool], ...] = (
-    lambda one: pa.types.is_integer(one) or pa.types.is_floating(one) or pa.types.is_decimal(one),
-    lambda one: pa.types.is_string(one) or pa.types.is_large_string(one),
-    lambda one: (
-        pa.types.is_binary(one) or pa.types.is_large_binary(one) or pa.types.is_fixed_size_binary(one)
+    lambda arrow: pa.types.is_integer(arrow) or pa.types.is_floating(arrow) or pa.types.is_decimal(arrow),
+    lambda arrow: pa.types.is_string(arrow) or pa.types.is_large_string(arrow),
+    lambda arrow: (
+        pa.types.is_binary(arrow) or pa.types.is_large_binary(arrow) or pa.types.is_fixed_size_binary(arrow)
     ),
     pa.types.is_date,
     pa.types.is_time,
@@ -274,7 +275,7 @@ def _is_equal(here: VersionSchema, there: VersionSchema, name: str) -> bool:
     return bool(here.schema.field(name).type == there.schema.field(name).type)
 
 
-def _ids_in_files(one: LanceDataset, other: LanceDataset) -> set[int]:
+def _ids_in_files(left: LanceDataset, right: LanceDataset) -> set[int]:
     """Return the field ids in the data files that both versions have."""
-    files, more = ({file.path: file.fields for file in data_files(dataset)} for dataset in (one, other))
+    files, more = ({file.path: file.fields for file in data_files(dataset)} for dataset in (left, right))
     return {number for path in files.keys() & more.keys() for number in {*files[path]} & {*more[path]}}

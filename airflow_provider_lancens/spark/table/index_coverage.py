@@ -24,7 +24,9 @@ def covers(dataset: LanceDataset, index: str, version: int) -> bool:
         version: the version of the rows. If it isn't kept, all rows must be covered. A compaction that also
             rewrote fragments of this version counts as if it had mixed all the rows it rewrote.
     """
-    found = next((one for one in dataset.describe_indices() if one.name == index), None)
+    found = next(
+        (description for description in dataset.describe_indices() if description.name == index), None
+    )
     if found is None or lacks_column(dataset, found):
         return False
     covered = {fragment for segment in found.segments for fragment in segment.fragment_ids}
@@ -58,7 +60,7 @@ def misses_rows(dataset: LanceDataset, segments: Iterable[Any]) -> bool:
     """
     fragments = {fragment.fragment_id: fragment for fragment in dataset.get_fragments()}
     for segment in segments:
-        covered = [fragments[one] for one in segment.fragment_ids if one in fragments]
+        covered = [fragments[number] for number in segment.fragment_ids if number in fragments]
         built = segment.dataset_version_at_last_update
         if any(version > built for version in versions_of_rows(dataset, covered)):
             return True
@@ -80,7 +82,11 @@ def deleted_share(dataset: LanceDataset, index: Any) -> float:
     if not index.index_type.startswith("IVF") or not dataset.has_stable_row_ids:
         return 0.0
     covered = {fragment for segment in index.segments for fragment in segment.fragment_ids}
-    rows = sum(one.metadata.physical_rows for one in dataset.get_fragments() if one.fragment_id in covered)
+    rows = sum(
+        fragment.metadata.physical_rows
+        for fragment in dataset.get_fragments()
+        if fragment.fragment_id in covered
+    )
     # Lance would return the vectors in the middle of all partitions too, and warn that it won't any more.
     os.environ.setdefault("LANCE_INCLUDE_VECTOR_CENTROIDS", "false")
     segments = dataset.stats.index_stats(index.name)["indices"]

@@ -124,7 +124,7 @@ def _loses(source: pa.Array, cast: pa.Array) -> bool:
             names = [cast.type.field(i).name for i in range(cast.type.num_fields)]
             found = [names.index(source.type.field(i).name) for i in range(source.type.num_fields)]
             inner_cast = [inner_cast[index] for index in found]
-        return any(_loses(one, other) for one, other in zip(inner, inner_cast, strict=True))
+        return any(_loses(values, values_cast) for values, values_cast in zip(inner, inner_cast, strict=True))
     if _is_text(source.type):
         return _loses_text(source.cast(pa.string()), cast)
     if _is_text(cast.type) or _is_bytes(cast.type):
@@ -142,11 +142,11 @@ def _back(cast: pa.Array, source: pa.DataType) -> pa.Array:
     return cast.cast(source)
 
 
-def _same(one: pa.Array, other: pa.Array) -> bool:
-    equal = pc.equal(one, other)
-    if pa.types.is_floating(one.type):
-        equal = pc.or_(equal, pc.and_(pc.is_nan(one), pc.is_nan(other)))
-    return one.null_count == other.null_count and pc.all(equal, min_count=0).as_py() is not False
+def _same(left: pa.Array, right: pa.Array) -> bool:
+    equal = pc.equal(left, right)
+    if pa.types.is_floating(left.type):
+        equal = pc.or_(equal, pc.and_(pc.is_nan(left), pc.is_nan(right)))
+    return left.null_count == right.null_count and pc.all(equal, min_count=0).as_py() is not False
 
 
 def _leaves_range(source: pa.Array, cast: pa.Array) -> bool:

@@ -79,16 +79,16 @@ class _ComparedVersion:
         from airflow_provider_lancens.spark.table.row_hashes import row_hashes
 
         names = self.dataset.schema.names
-        if any(is_blob(one.type) for one in self.dataset.schema):
+        if any(is_blob(field.type) for field in self.dataset.schema):
             return None
         chosen = _addresses(rows)
         wanted = set(np.unique(fragment_of(chosen)).tolist())
-        fragments = [one for one in self.fragments if one.fragment_id in wanted]
+        fragments = [fragment for fragment in self.fragments if fragment.fragment_id in wanted]
         scanner = self.dataset.scanner(columns=names, fragments=fragments, with_row_address=True)
         found = [np.empty(0, np.uint64)]
         for batch in scanner.to_batches():
             of_rows = batch.filter(pa.array(np.isin(_addresses(batch), chosen)))
-            if [one.type for one in of_rows.select(names).schema] != self.dataset.schema.types:
+            if [field.type for field in of_rows.select(names).schema] != self.dataset.schema.types:
                 return None
             try:
                 found.append(row_hashes(of_rows.select(names).columns, of_rows.num_rows))
@@ -111,12 +111,18 @@ def changed_rows(
     before = kept_version(latest, base)
     if before is None:
         return None
-    both = [{_identity(one): one for one in version.get_fragments()} for version in (before, latest)]
+    both = [
+        {_identity(fragment): fragment for fragment in version.get_fragments()}
+        for version in (before, latest)
+    ]
     old, new = (
         [fragment for known, fragment in side.items() if known not in other]
         for side, other in (both, both[::-1])
     )
-    same_files = [fragment for fragment, _ in {_files(one) for one in old} & {_files(one) for one in new}]
+    same_files = [
+        fragment
+        for fragment, _ in {_files(fragment) for fragment in old} & {_files(fragment) for fragment in new}
+    ]
     sides = _ComparedVersion(before, old), _ComparedVersion(latest, new)
     rows_before, rows_after = (side.read(columns, condition) for side in sides)
     return RowDifference(

@@ -58,7 +58,9 @@ class StorageVersions(LanceNamespace):
             return models.ListTableVersionsResponse(versions=[_table_version(newest)] if newest else [])
         stored = manifests.all()
         newest_first = sorted(stored.items(), reverse=True)[: model.limit]
-        versions = [models.TableVersion(version=v, manifest_path=one.path) for v, one in newest_first]
+        versions = [
+            models.TableVersion(version=v, manifest_path=manifest.path) for v, manifest in newest_first
+        ]
         return models.ListTableVersionsResponse(versions=versions)
 
     def describe_table_version(self, request: AnyRequest) -> models.DescribeTableVersionResponse:

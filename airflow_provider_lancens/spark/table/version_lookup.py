@@ -228,7 +228,7 @@ def _check_followed(target: ResolvedTable, version: int, kept: Iterable[int], as
     Raises:
         TableVersionNotFoundError: (11) the next version was cleaned up.
     """
-    following = min((one for one in kept if one > version), default=version + 1)
+    following = min((number for number in kept if number > version), default=version + 1)
     if following > version + 1:
         raise spec_errors.TableVersionNotFoundError(
             f"table {target.id}: of its versions around {as_of.isoformat()}, {version} and {following} "

@@ -81,7 +81,7 @@ class _UnknownPlanError(Exception):
 def _plan(frame: Any) -> Iterator[str]:
     analyzed = frame._jdf.queryExecution().analyzed()
     patterns = frame.sparkSession._jvm.org.apache.spark.sql.catalyst.trees.TreePattern
-    if any(analyzed.containsPattern(one) for one in (patterns.PYTHON_UDF(), patterns.SCALA_UDF())):
+    if any(analyzed.containsPattern(pattern) for pattern in (patterns.PYTHON_UDF(), patterns.SCALA_UDF())):
         raise _UnknownPlanError
     text: str = analyzed.canonicalized().toString()
     if _SHORTENED in text or _SUBQUERY in text:
@@ -120,11 +120,11 @@ def _make_stable(message: Any) -> None:
         if field.name == _PLAN_ID:
             message.ClearField(field.name)
         elif field.message_type is not None:
-            for one in _messages(value):
-                _make_stable(one)
+            for nested in _messages(value):
+                _make_stable(nested)
 
 
 def _messages(value: Any) -> list[Any]:
     """Return the messages of a field: of one, a list or a map."""
     found = [value] if hasattr(value, "DESCRIPTOR") else value.values() if hasattr(value, "values") else value
-    return [one for one in found if hasattr(one, "DESCRIPTOR")]
+    return [message for message in found if hasattr(message, "DESCRIPTOR")]

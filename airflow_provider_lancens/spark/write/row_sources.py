@@ -192,7 +192,7 @@ class FrameRows:
 
         # Rows that weren't compared may have columns of these names, which are then written as any other.
         added = OWN_COLUMNS if self.deletes or self.kept is not None else ()
-        own = [one for one in self.frame.schema.fields if one.name not in added]
+        own = [field for field in self.frame.schema.fields if field.name not in added]
         schema = arrow_schema(StructType(own), vectors)
         for field in self.kept or ():
             if field.name not in schema.names:

@@ -152,8 +152,8 @@ def by_names_of_the_table(rows: FrameRows, context: UpsertContext) -> tuple[Fram
 
 def _spelled(name: str, names: Sequence[str], among: Sequence[str] = ()) -> str:
     """Return the one name that differs from a given one in case alone; itself if none or several do."""
-    alike = {one for one in names if one.lower() == name.lower()}
-    others = [one for one in among if one.lower() == name.lower()]
+    alike = {candidate for candidate in names if candidate.lower() == name.lower()}
+    others = [candidate for candidate in among if candidate.lower() == name.lower()]
     return name if name in names or len(alike) != 1 or len(others) > 1 else alike.pop()
 
 
@@ -298,8 +298,8 @@ def _kept_columns(context: UpsertContext, latest: LanceDataset, updated: Sequenc
     """Return the columns whose values existing rows keep."""
     names, on = latest.schema.names, context.change.on
     _check_columns([*on, *updated], names, f"table {context.table}: update_columns: it has no column")
-    kept = pa.schema([one for one in latest.schema if one.name not in updated and one.name not in on])
-    if blobs := [one.name for one in kept if is_any_blob(one) or inner_blob(one.type, one.name)]:
+    kept = pa.schema([field for field in latest.schema if field.name not in updated and field.name not in on])
+    if blobs := [field.name for field in kept if is_any_blob(field) or inner_blob(field.type, field.name)]:
         raise spec_errors.InvalidInputError(
             f"table {context.table}: update_columns: the other columns of a row are copied, which "
             f"blob column {blobs[0]!r} cannot be; upsert whole rows, or compute the columns instead"
@@ -341,7 +341,9 @@ def read_keys_of(
     schema = StructType([*schema.fields, StructField(POSITION, LongType())])
     sizes = [fragment.metadata.num_rows for fragment in dataset.get_fragments()]
     starts = itertools.accumulate(sizes, initial=0)
-    firsts = {one.fragment_id: start for one, start in zip(dataset.get_fragments(), starts, strict=False)}
+    firsts = {
+        fragment.fragment_id: start for fragment, start in zip(dataset.get_fragments(), starts, strict=False)
+    }
     return frame_of(
         spark,
         schema,
@@ -367,7 +369,7 @@ class KeyReadTask(ReadTask):
 
     def read(self, number: int) -> Iterator[pa.RecordBatch]:
         """Read one group, by its number; without rows whose keys Spark can't have."""
-        columns = pa.schema([one for one in self.schema if one.name != POSITION])
+        columns = pa.schema([field for field in self.schema if field.name != POSITION])
         with (
             storage_failures(self.dataset.location, self.dataset.storage_options),
             self.dataset.explaining_removal(self.version, base_cleaned_up),

@@ -85,7 +85,7 @@ class DeletedKeys:
 
 def decoded_keys(encoded: Sequence[bytes], keys: pa.Schema) -> pa.Table:
     """Return the keys that tasks have collected."""
-    streams = [pa.ipc.open_stream(pa.py_buffer(bytes(one))) for one in encoded]
+    streams = [pa.ipc.open_stream(pa.py_buffer(bytes(stream))) for stream in encoded]
     return pa.Table.from_batches(map(aligned_batch, itertools.chain.from_iterable(streams)), keys)
 
 

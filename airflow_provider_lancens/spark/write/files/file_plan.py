@@ -185,10 +185,10 @@ def _is_time(text: str) -> bool:
     return True
 
 
-def _wider(one: pa.DataType, other: pa.DataType) -> pa.DataType:
+def _wider(left: pa.DataType, right: pa.DataType) -> pa.DataType:
     """Return the type of a column with values of two types; text if no other one represents both."""
     integers = {pa.int32(): 10, pa.int64(): 20}
-    kinds = {one, other}
+    kinds = {left, right}
     if kinds <= set(integers):
         return pa.int64()
     if kinds == {pa.int32(), pa.float64()}:

@@ -42,8 +42,8 @@ def plain_type(arrow: pa.DataType, *, as_spark: bool = False) -> pa.DataType:
             are, and so do vectors, which are arrays to Spark.
     """
 
-    def inner(one: pa.DataType) -> pa.DataType:
-        return plain_type(one, as_spark=as_spark)
+    def inner(inner_type: pa.DataType) -> pa.DataType:
+        return plain_type(inner_type, as_spark=as_spark)
 
     if isinstance(arrow, pa.BaseExtensionType):
         return plain_type(arrow.storage_type)
