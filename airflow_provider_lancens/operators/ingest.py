@@ -79,7 +79,7 @@ class LanceWriteOperator(LanceSparkOperator):
             opened at exactly that version: ``orders.read(columns=...)``, ``orders.dataset()``, and
             ``orders.changes().read()`` for the rows that changed after its ``previous_version``. An
             identifier alone is read at the newest version when the task begins. Templated.
-        op_kwargs: further arguments of `source`. Templated.
+        op_kwargs: further arguments of `source`; the output of a mapped task is passed as a list. Templated.
         key: identifies this write. By default it consists of the DAG, the task, the item of a mapped task,
             and the data interval, or the run if there is no interval; if `source` reads the changes of an
             input, also of the version where these begin. Templated.

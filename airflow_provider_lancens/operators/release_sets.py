@@ -142,9 +142,9 @@ class LanceFindReleaseOperator(LanceOperator):
         members = {name: _result_of(table) for name, table in released.items()}
         if both := sorted(own.keys() & members.keys()):
             raise AirflowFailException(
-                f"release_set {own['table']}: it has a table named {both[0]!r}, whose version can't be told in "
-                f"the XCom from the {both[0]} of the set itself; rename the table, or look the versions up "
-                "in a Python task, by release_set(...).tables(...) of an opened catalog"
+                f"release_set {own['table']}: it has a table named {both[0]!r}, whose version can't be told "
+                f"in the XCom from the {both[0]} of the set itself; rename the table, or look the versions "
+                "up in a Python task, by release_set(...).tables(...) of an opened catalog"
             )
         versions = {name: result["version"] for name, result in members.items()}
         self.log.info("Release set %s: version %d has %s", own["table"], own["version"], versions)

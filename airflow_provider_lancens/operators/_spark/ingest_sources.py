@@ -78,7 +78,7 @@ class FileIngestSource:
             source = {item.name: getattr(source, item.name) for item in fields(source)}
         if not isinstance(source, Mapping):
             raise TypeError(
-                f"source={source!r}; allowed: a function source(spark, **inputs, **op_kwargs), a FileSource "
+                f"source={source!r}; expected a function source(spark, **inputs, **op_kwargs), a FileSource "
                 "or the mapping of its fields"
             )
         try:

@@ -1,10 +1,12 @@
 """Arguments of an ingestion, checked before Spark is started."""
 
+import json
 from types import SimpleNamespace
 from typing import Any
 
 import pendulum
 import pytest
+from airflow.sdk.definitions.xcom_arg import _MapResult
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.identifiers import TableId
@@ -15,6 +17,7 @@ from airflow_provider_lancens.operators._spark.idempotency import (
 )
 from airflow_provider_lancens.operators._spark.ingest_sources import FunctionIngestSource
 from airflow_provider_lancens.operators._spark.pinned_inputs import parse_input
+from airflow_provider_lancens.operators._spark.submission import make_job
 from airflow_provider_lancens.operators.ingest import (
     LanceAppendOperator,
     LanceOverwriteOperator,
@@ -22,7 +25,8 @@ from airflow_provider_lancens.operators.ingest import (
     LanceWriteOperator,
 )
 from airflow_provider_lancens.spark import FileSource
-from airflow_provider_lancens.spark.function_inputs import FunctionInput
+from airflow_provider_lancens.spark.function_inputs import WHOLE, FunctionInput
+from airflow_provider_lancens.spark.options import WriteRequest
 
 
 def source(spark: Any, flights: Any, month: int = 1) -> Any:
@@ -55,7 +59,7 @@ def context(**more: Any) -> Any:
         ({"options": {"max_rows_per_file": 0}}, "options: .*max_rows_per_file: .*at least 1"),
         ({"kind": LanceUpsertOperator, "on": [None]}, "on: expected a list of key columns"),
         ({"kind": LanceOverwriteOperator, "on": 3}, "on: expected a list of columns, or None; got 3"),
-        ({"event_partitions": ["day"]}, "event_partitions: is of type list; allowed: the name of a column"),
+        ({"event_partitions": ["day"]}, "event_partitions: is of type list; expected the name of a column"),
         ({"options": {"rows": 1}}, "options: .*'rows'"),
         ({"options": {"vector_columns": "v"}}, "options: .*vector_columns: expected a mapping"),
         (
@@ -76,7 +80,7 @@ PINNED = {"table": "db$flights", "version": 3}
     ("arguments", "message"),
     [
         ({"table": "db$$t"}, "table='db"),
-        ({"inputs": {"flights": None}}, r"inputs\['flights'\]=None; allowed: a mapping"),
+        ({"inputs": {"flights": None}}, r"inputs\['flights'\]=None; expected a mapping"),
         ({"inputs": {"flights": " "}}, r"inputs\['flights'\]=' '; .*or a table's identifier"),
         ({"inputs": {"flights": "db.$t"}}, "table='db"),
         ({"inputs": {"flights": "{'table': 'db$t'}"}}, "a template renders it as text: pass another task's"),
@@ -98,6 +102,9 @@ def test_an_invalid_rendered_argument_fails_the_task_without_retry(
 ) -> None:
     with pytest.raises(AirflowFailException, match=message):
         operator(**arguments).execute(context())
+
+
+def takes_anything(spark: object, **given: object) -> None: ...
 
 
 def takes_nothing() -> None: ...
@@ -150,6 +157,17 @@ def test_an_input_has_no_arguments_of_a_read(further: dict[str, Any]) -> None:
 
     with pytest.raises(AirflowFailException, match=message):
         FunctionIngestSource.parse(lambda spark, flights: flights, {"flights": {**PINNED, **further}}, {})
+
+
+def test_the_output_of_a_mapped_task_in_op_kwargs_is_a_list_that_a_driver_elsewhere_gets_too() -> None:
+    mapped = _MapResult([1, 2], [str])
+    op_kwargs = {"days": mapped, "more": [{"days": mapped}, (mapped,)], "limit": 5}
+    source = FunctionIngestSource.parse(takes_anything, {}, op_kwargs)
+
+    assert source.op_kwargs == {"days": ["1", "2"], "more": [{"days": ["1", "2"]}, (["1", "2"],)], "limit": 5}
+    hook: Any = SimpleNamespace(namespace_impl="dir", namespace_properties=dict)
+    job = make_job(hook, source, TableId.parse("db$t"), {WHOLE: WriteRequest()})
+    assert json.loads(json.dumps(job.as_dict()))["kwargs"]["days"] == ["1", "2"]
 
 
 def test_the_default_key_is_the_task_and_its_data_interval() -> None:
