@@ -44,9 +44,10 @@ from airflow_provider_lancens.redaction import redact
 from airflow_provider_lancens.sensors.version_bounds import (
     AwaitedVersion,
     Bound,
+    Commits,
+    commits_in_xcoms,
     read_wanted,
     seen_by_earlier_run,
-    versions_in_xcoms,
 )
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ class LanceTableVersionSensor(CheckedTemplateArgs, BaseSensorOperator):
         self._unanswered: set[TableId] = set()
         self._unchecked: set[TableId] = set()
         """Tables whose polled version meets the bounds, while a check of it failed that may succeed later."""
-        self._upstream: dict[TableId, int] | None = None
+        self._upstream: Commits | None = None
         self._failure = ""
         self._last: dict[TableId, str] = {}
         self._missing_since: dict[TableId, float] = {}
@@ -424,13 +425,13 @@ class LanceTableVersionSensor(CheckedTemplateArgs, BaseSensorOperator):
         )
         return seen_by_earlier_run(xcom)
 
-    def _made_upstream(self, context: Context) -> dict[TableId, int]:
+    def _made_upstream(self, context: Context) -> Commits:
         if self._upstream is None:  # once: those tasks have ended before this one began
             has_dag: bool = self.has_dag()  # type: ignore[no-untyped-call]
             names = sorted(self.get_flat_relative_ids(upstream=True)) if has_dag else []
             pull = context["ti"].xcom_pull
             written = [pull(task_ids=names), pull(task_ids=names, key=WRITES_XCOM)] if names else []
-            self._upstream = versions_in_xcoms(written)
+            self._upstream = commits_in_xcoms(written)
         return self._upstream
 
     def _is_fulfilled(self, wanted: AwaitedVersion, status: TableStatus) -> bool:

@@ -14,8 +14,8 @@ from airflow_provider_lancens.hooks.template_args import (
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.table_status import TableStatus, VersionCondition
 
-Versions = Mapping[TableId, int]
-"""Versions by table."""
+Commits = Mapping[TableId, Sequence[TableStatus]]
+"""The tables that tasks have committed to, each as of the commit, by the tables' identifiers."""
 Bound = int | str | Mapping[str, Any] | None
 """A version for all tables, or one by table, possibly rendered from a template."""
 
@@ -28,26 +28,32 @@ class AwaitedVersion:
     condition: VersionCondition
     previous: int | None
     """The version that the awaited one follows, for tasks that read the changes between them."""
-    is_of_upstream: bool = False
-    """Whether it is a version that a task upstream of the sensor has committed to a table of this name."""
+    upstream: Sequence[TableStatus] = ()
+    """Tables of this name, as of commits of tasks upstream of the sensor, if their version is awaited."""
     location: str | None = None
     """Where the table was when an earlier run has seen `previous`; None if that isn't known."""
 
     def seen_at(self, status: TableStatus) -> AwaitedVersion:
         """Return what to wait for at a polled status.
 
-        A version that was committed before the sensor began, and isn't in the table, was committed to a table
-        of the same name in another catalog, or before this table was created again. A table at another
-        location is another one, which doesn't continue the versions that an earlier run has seen.
+        A version that was committed before the sensor began, to a table at another location, or that isn't in
+        the table, was committed to a table of the same name in another catalog, or before this table was
+        created again. A table at another location is another one, which doesn't continue the versions that an
+        earlier run has seen.
         """
-        if self.is_of_upstream and 0 < status.version < (self.condition.min_version or 0):
-            condition = VersionCondition(other_than=self.previous, at_location=self.location)
-            return replace(self, condition=condition, is_of_upstream=False).seen_at(status)
+        if self.upstream and status.version:
+            here = [made for made in self.upstream if made.location in (None, status.location)]
+            if status.version < _newest(here) or not here:
+                condition = VersionCondition(other_than=self.previous, at_location=self.location)
+                return replace(self, condition=condition, upstream=()).seen_at(status)
+            if len(here) < len(self.upstream):
+                condition = VersionCondition(min_version=_newest(here))
+                return replace(self, condition=condition, upstream=here).seen_at(status)
         if self.location in (None, status.location) or status.location is None:
             return self
         if status.version < (self.previous or 0):  # which says that it was created again
             return self
-        condition = self.condition if self.is_of_upstream else VersionCondition()
+        condition = self.condition if self.upstream else VersionCondition()
         return replace(self, condition=condition, previous=None, location=None)
 
     def result(self, status: TableStatus) -> dict[str, Any]:
@@ -81,7 +87,7 @@ class AwaitedVersion:
     def after(self, status: TableStatus) -> VersionCondition:
         """Return the condition to wait for after this status was polled and didn't end the wait."""
         if not status.version:
-            return VersionCondition() if self.is_of_upstream else self.condition  # see `seen_at`
+            return VersionCondition() if self.upstream else self.condition  # see `seen_at`
         return replace(self.condition, other_than=status.version, at_location=status.location)
 
 
@@ -90,7 +96,7 @@ def read_wanted(
     after_version: Bound,
     min_version: Bound,
     seen_before: Callable[[], Mapping[TableId, TableStatus]],
-    made_upstream: Callable[[], Versions] = dict,
+    made_upstream: Callable[[], Commits] = dict,
 ) -> list[AwaitedVersion]:
     """Return the condition to wait for on each table.
 
@@ -99,8 +105,8 @@ def read_wanted(
         after_version: the sensor's argument.
         min_version: the sensor's argument.
         seen_before: called if a table has neither bound; what an earlier run has seen, by table.
-        made_upstream: called if such a table was seen before; the versions that tasks upstream of the sensor
-            have committed in the same run, which end the wait even if an earlier run has seen them.
+        made_upstream: called if such a table was seen before; what tasks upstream of the sensor committed in
+            the same run, which ends the wait even if an earlier run has seen it.
 
     Raises:
         AirflowFailException: a bound is not a version, is empty or staged, or is given for a table that isn't
@@ -110,39 +116,47 @@ def read_wanted(
     least = _by_table("min_version", min_version, tables)
     unbounded = [table for table in tables if after[table] is None and least[table] is None]
     earlier = seen_before() if unbounded else {}
-    own = made_upstream() if any(table in earlier for table in unbounded) else {}
+    made = made_upstream() if any(table in earlier for table in unbounded) else {}
     return [
-        _unbounded(table, earlier.get(table), own.get(table))
+        _unbounded(table, earlier.get(table), made.get(table, ()))
         if table in unbounded
         else AwaitedVersion(table, VersionCondition(after[table], least[table]), after[table])
         for table in tables
     ]
 
 
-def _unbounded(table: TableId, earlier: TableStatus | None, own: int | None) -> AwaitedVersion:
+def _unbounded(table: TableId, earlier: TableStatus | None, made: Sequence[TableStatus]) -> AwaitedVersion:
     previous, location = (None, None) if earlier is None else (earlier.version, earlier.location)
     condition = VersionCondition(other_than=previous, at_location=location)
-    if own is not None:
-        condition = VersionCondition(min_version=own)
-    return AwaitedVersion(table, condition, previous, is_of_upstream=own is not None, location=location)
+    if made:
+        condition = VersionCondition(min_version=_newest(made))
+    return AwaitedVersion(table, condition, previous, made, location)
 
 
-def versions_in_xcoms(xcoms: Any) -> dict[TableId, int]:
-    """Return the greatest version by table among the XComs of tasks, if they wrote it.
+def _newest(made: Sequence[TableStatus]) -> int:
+    return max((status.version for status in made), default=0)
+
+
+def commits_in_xcoms(xcoms: Any) -> dict[TableId, list[TableStatus]]:
+    """Return the greatest version of each table and location among the XComs of tasks, if they wrote it.
 
     XComs of other operators that have the same keys and name no table are left out.
     """
-    versions: dict[TableId, int] = {}
+    made: dict[TableId, dict[str | None, TableStatus]] = {}
     pending = [xcoms]
     while pending:
         xcom = pending.pop()
         if isinstance(xcom, Mapping):
             table, version = _table_in(xcom), xcom.get("version")
             if table is not None and isinstance(version, int) and _has_written(xcom):
-                versions[table] = max(versions.get(table, 0), version)
+                at = made.setdefault(table, {})
+                given = xcom.get("location")
+                location = given if isinstance(given, str) else None
+                if location not in at or at[location].version < version:
+                    at[location] = TableStatus(table, location, version)
         elif isinstance(xcom, Iterable) and not isinstance(xcom, str | bytes):
             pending.extend(xcom)
-    return versions
+    return {table: [*at.values()] for table, at in made.items()}
 
 
 def _has_written(xcom: Mapping[str, Any]) -> bool:

@@ -45,7 +45,7 @@ def test_an_impossible_wait_fails_without_retry() -> None:
 
 
 def test_an_invalid_choice_is_refused_with_the_allowed_ones() -> None:
-    with pytest.raises(ValueError, match="wait_for='most'; allowed: all, any"):
+    with pytest.raises(ValueError, match="wait_for: expected one of all, any, got 'most'"):
         sensor(wait_for="most")
 
 
@@ -86,7 +86,7 @@ def test_a_wait_does_not_depend_on_a_table_of_the_same_name_that_a_task_upstream
     table = TableId.parse("sales$orders")
     polled_by(waiting, lambda _: TableStatus(table, "/lake", next(versions)))
     monkeypatch.setattr(waiting, "_seen_before", lambda _: {table: TableStatus(table, None, 6)})
-    monkeypatch.setattr(waiting, "_made_upstream", lambda _: {table: 100})
+    monkeypatch.setattr(waiting, "_made_upstream", lambda _: {table: [TableStatus(table, None, 100)]})
 
     found = waiting.execute({"ti": None})
 

@@ -10,9 +10,9 @@ from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.table_status import TableStatus, VersionCondition
 from airflow_provider_lancens.sensors.version_bounds import (
     AwaitedVersion,
+    commits_in_xcoms,
     read_wanted,
     seen_by_earlier_run,
-    versions_in_xcoms,
 )
 
 TABLES = [TableId.parse("sales$orders"), TableId.parse("sales$items")]
@@ -129,7 +129,7 @@ def test_data_counts_as_new_after_the_last_known_version(
 def test_a_version_that_an_upstream_task_committed_ends_a_wait_that_an_earlier_run_has_seen() -> None:
     table = TableId.parse("sales$orders")
     earlier = TableStatus(table, None, 4)
-    [awaited] = read_wanted([table], None, None, lambda: {table: earlier}, lambda: {table: 4})
+    [awaited] = read_wanted([table], None, None, lambda: {table: earlier}, lambda: made(table, 4))
 
     assert awaited.condition == VersionCondition(min_version=4)
     assert awaited.condition.holds(TableStatus(table, "/lake", 4))
@@ -137,9 +137,9 @@ def test_a_version_that_an_upstream_task_committed_ends_a_wait_that_an_earlier_r
 
 
 @pytest.mark.parametrize(("version", "previous"), [(3, 4), (4, None), (9, None)])
-@pytest.mark.parametrize("upstream", [{}, {"sales$orders": 3}])
+@pytest.mark.parametrize("upstream", [None, "", "/lake/new"])
 def test_a_table_that_was_created_again_elsewhere_does_not_continue_the_versions_of_an_earlier_run(
-    version: int, previous: int | None, upstream: dict[str, int]
+    version: int, previous: int | None, upstream: str | None
 ) -> None:
     xcom = {"table": "sales$orders", "version": 4, "previous_version": 3, "location": "/lake/old"}
     table, now = TABLES[0], TableStatus(TABLES[0], "/lake/new", version)
@@ -148,24 +148,47 @@ def test_a_table_that_was_created_again_elsewhere_does_not_continue_the_versions
         None,
         None,
         lambda: seen_by_earlier_run(xcom),
-        lambda: {TableId.parse(name): made for name, made in upstream.items()},
+        lambda: {} if upstream is None else made(table, 3, upstream),
     )
     found = awaited.seen_at(now)
 
     assert found.condition.holds(now)
     assert found.result(now)["previous_version"] == previous
-    assert found.data_since(now) == (2 if upstream else 0)
+    assert found.data_since(now) == (0 if upstream is None else 2)
     assert found.seen_at(now) == found
     dropped, same = TableStatus(table), TableStatus(table, "/lake/old", 4)
     assert awaited.seen_at(dropped) == awaited
     assert awaited.after(dropped).holds(now)  # in the triggerer
-    assert awaited.seen_at(same).condition.holds(same) == bool(upstream)
+    assert awaited.seen_at(same).condition.holds(same) == (upstream == "")
+
+
+def made(table: TableId, version: int, location: str = "") -> dict[TableId, list[TableStatus]]:
+    """What tasks upstream have committed to a table."""
+    return {table: [TableStatus(table, location or None, version)]}
+
+
+def test_a_version_that_was_committed_upstream_to_a_table_at_another_location_ends_no_wait() -> None:
+    table, seen = TABLES[0], TableStatus(TABLES[0], "/lake/here", 7)
+    later = TableStatus(table, "/lake/here", 8)
+    both = [*made(table, 3, "/lake/there")[table], TableStatus(table, "/lake/here", 8)]
+    [awaited] = read_wanted([table], None, None, lambda: {table: seen}, lambda: {table: both[:1]})
+    [of_both] = read_wanted([table], None, None, lambda: {table: seen}, lambda: {table: both})
+
+    assert not awaited.seen_at(seen).condition.holds(seen)
+    assert awaited.seen_at(later).condition.holds(later)
+    assert awaited.seen_at(later).result(later)["previous_version"] == 7
+    assert of_both.seen_at(later).condition == VersionCondition(min_version=8)
+    assert not of_both.seen_at(seen).condition.holds(seen)
+    for one in (awaited, of_both):
+        assert one.seen_at(later).seen_at(later) == one.seen_at(later)
+        unreachable = TableStatus(table, "/lake/here", 0)
+        assert one.seen_at(unreachable).after(unreachable) == VersionCondition()
 
 
 def test_a_version_that_was_committed_upstream_to_another_table_of_the_name_is_not_waited_for() -> None:
     table = TableId.parse("sales$orders")
     earlier = TableStatus(table, None, 4)
-    [awaited] = read_wanted([table], None, None, lambda: {table: earlier}, lambda: {table: 100})
+    [awaited] = read_wanted([table], None, None, lambda: {table: earlier}, lambda: made(table, 100))
     unreachable, before, after = (TableStatus(table, "/lake", version) for version in (0, 4, 5))
 
     assert awaited.seen_at(TableStatus(table, "/lake", 100)) == awaited
@@ -183,11 +206,16 @@ def test_versions_of_upstream_tasks_are_those_that_they_wrote() -> None:
     staged = {**written, "version": None, "outcome": "staged", "staged_version": f"staged-{2**63}"}
     waited = {"table": "a$d", "version": 9, "previous_version": 8, "location": "/x"}
 
-    assert versions_in_xcoms([written, *mapped, nothing, staged, waited]) == {TableId.parse("a$b"): 5}
+    placed = [{**written, "version": version, "location": "/y"} for version in (4, 8, 6)]
+
+    table = TableId.parse("a$b")
+    assert commits_in_xcoms([written, *mapped, nothing, staged, waited]) == made(table, 5)
+    both = commits_in_xcoms([placed, mapped])[table]
+    assert {(status.location, status.version) for status in both} == {("/y", 8), (None, 5)}
 
 
 @pytest.mark.parametrize(
-    ("previous", "outcome", "made"),
+    ("previous", "outcome", "is_made"),
     [
         (2, "done", True),
         (2, "found", True),
@@ -196,12 +224,14 @@ def test_versions_of_upstream_tasks_are_those_that_they_wrote() -> None:
         (2, "planned", False),
     ],
 )
-def test_versions_that_upstream_tasks_maintained_are_theirs(previous: int, outcome: str, made: bool) -> None:
+def test_versions_that_upstream_tasks_maintained_are_theirs(
+    previous: int, outcome: str, is_made: bool
+) -> None:
     xcom = {"table": "a$b", "version": 3, "previous_version": previous, "outcome": outcome}
 
-    assert versions_in_xcoms([xcom]) == ({TableId.parse("a$b"): 3} if made else {})
+    assert commits_in_xcoms([xcom]) == (made(TableId.parse("a$b"), 3) if is_made else {})
 
 
 @pytest.mark.parametrize("table", [{}, {"table": None}, {"table": ["a$b"]}, {"table": "a$$b"}])
 def test_xcoms_of_other_operators_with_the_same_keys_are_left_out(table: dict[str, Any]) -> None:
-    assert versions_in_xcoms([{**table, "outcome": "done", "version": 3}]) == {}
+    assert commits_in_xcoms([{**table, "outcome": "done", "version": 3}]) == {}
