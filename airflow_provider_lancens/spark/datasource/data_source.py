@@ -19,8 +19,8 @@ from airflow_provider_lancens.spark.datasource.source_options import (
 from airflow_provider_lancens.spark.datasource.stream_source import (
     LanceStreamReader,
     LanceStreamWriter,
+    plan_stream,
     stream_reader,
-    stream_schema,
 )
 from airflow_provider_lancens.spark.read import plan_read
 
@@ -43,6 +43,8 @@ class LanceDataSource(DataSource):
     """The namespace of all its tables; None to use the options ``namespace.*``."""
 
     _task: ReadTask | None = None
+    _version: int | None = None
+    """The version whose columns `schema` has returned; a stream follows them from there."""
 
     @classmethod
     def name(cls) -> str:
@@ -59,9 +61,9 @@ class LanceDataSource(DataSource):
             InvalidInputError: (13) an option is invalid, or Spark has no type for a column.
         """
         if is_stream(self.options):
-            return stream_schema(
-                namespace_of(self.options, self.namespace), StreamReadConfig.of(self.options)
-            )
+            stream = StreamReadConfig.of(self.options)
+            schema, self._version = plan_stream(namespace_of(self.options, self.namespace), stream)
+            return schema
         config = ReadConfig.of(self.options)
         schema, self._task = plan_read(
             namespace_of(self.options, self.namespace),
@@ -71,6 +73,7 @@ class LanceDataSource(DataSource):
             condition=config.filter,
             blobs=config.blobs,
         )
+        self._version = self._task.version
         return schema
 
     def reader(self, schema: StructType) -> LanceReader:  # noqa: ARG002 it is what `schema` answered
@@ -107,7 +110,7 @@ class LanceDataSource(DataSource):
             InvalidInputError: (13) an option is invalid, or needs a newer PySpark.
         """
         config = StreamReadConfig.of(self.options)
-        return stream_reader(namespace_of(self.options, self.namespace), config, schema)
+        return stream_reader(namespace_of(self.options, self.namespace), config, schema, self._version)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> LanceStreamWriter:
         """Return a writer of epochs; each is planned when Spark sends it to the executors.

@@ -6,7 +6,7 @@ import importlib.util
 import logging
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -26,13 +26,14 @@ from airflow_provider_lancens.spark.streaming.appended_stream import AppendedStr
 from airflow_provider_lancens.spark.streaming.foreach_batch import QUERY_ID, check_same_rows, epoch_key
 from airflow_provider_lancens.spark.streaming.stream_columns import VersionColumns
 from airflow_provider_lancens.spark.table.opened_version import open_version, parse_filter
-from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, resolved_table
+from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
 from airflow_provider_lancens.spark.types import arrow_schema, spark_schema
 from airflow_provider_lancens.spark.write.write_context import WriteContext
 from airflow_provider_lancens.spark.write.write_rows import WritePlan, digest_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from lance import LanceDataset
     from pyspark.sql.types import StructType
 
     from airflow_provider_lancens.spark.datasource.source_options import StreamReadConfig
@@ -59,17 +60,21 @@ class _Opened:
 class LanceStreamReader(DataSourceStreamReader):
     """Reads the rows that a table gains. Spark keeps one for a query, and pickles others for its tasks."""
 
-    def __init__(self, namespace: NamespaceSpec, config: StreamReadConfig, schema: StructType) -> None:
+    def __init__(
+        self, namespace: NamespaceSpec, config: StreamReadConfig, schema: StructType, loaded: int | None
+    ) -> None:
         """Store the DataFrame's arguments; the table is opened when the driver asks for an offset.
 
         Args:
             namespace: the namespace of the table.
             config: the options.
             schema: the columns, also if the table has got others since.
+            loaded: the version whose columns they are; None is the newest.
         """
         self.namespace = namespace
         self.config = config
         self.schema = schema
+        self.loaded = loaded
         self._resources = ExitStack()
         self._opened: _Opened | None = None
         self._newest = (-_POLL_SECONDS, 0)
@@ -83,7 +88,7 @@ class LanceStreamReader(DataSourceStreamReader):
         """Return what each task of a micro-batch reads."""
         opened = self._open()
         batch = opened.stream.batch(StreamOffset.parse(start), StreamOffset.parse(end))
-        opened.columns.add(batch.after, batch.last, batch.changes)
+        opened.columns.add(batch.first, batch.after, batch.last, batch.changes)
         names = {version: opened.columns.names_in(version) for version in batch.versions}
         groups = [[replace(part, names=names[part.version]) for part in one] for one in batch.groups]
         return [InputPartition((opened.reader, group)) for group in groups]
@@ -102,7 +107,7 @@ class LanceStreamReader(DataSourceStreamReader):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle only the configuration: open objects belong to the driver."""
-        return type(self), (self.namespace, self.config, self.schema)
+        return type(self), (self.namespace, self.config, self.schema, self.loaded)
 
     def _advanced(self, start: StreamOffset, max_rows: int | None) -> StreamOffset:
         newest = self._newest_version() if self._last is None else self._last
@@ -115,19 +120,34 @@ class LanceStreamReader(DataSourceStreamReader):
             self._newest = (time.monotonic(), newest)
         return newest
 
+    def _loaded_version(self, target: ResolvedTable) -> LanceDataset:
+        """Open the version whose columns the DataFrame has, or if that was cleaned up, the newest one."""
+        newest = open_version(target, None)
+        if self.loaded in (None, newest.version):
+            return newest
+        with suppress(spec_errors.TableVersionNotFoundError):
+            return open_version(target, self.loaded)
+        if readable_columns(target, newest, self.schema.names) != arrow_schema(self.schema):
+            raise spec_errors.TableVersionNotFoundError(
+                f"table {target.id}: version {self.loaded}, whose columns the DataFrame has, was cleaned up, "
+                f"and version {newest.version} has other types; load the DataFrame again, and start the "
+                "query with the same checkpointLocation"
+            )
+        return newest
+
     def _open(self) -> _Opened:
         if self._opened is None:
             target = self._resources.enter_context(resolved_table(self.namespace, self.config.table))
-            newest = open_version(target, None)
-            readable_columns(target, newest, self.schema.names)
+            loaded = self._loaded_version(target)
+            readable_columns(target, loaded, self.schema.names)
             schema = arrow_schema(self.schema)
             text = self.config.filter
-            condition = None if text is None else parse_filter(target, newest, text)
+            condition = None if text is None else parse_filter(target, loaded, text)
             lance_sql = None if condition is None else condition.lance_sql
             self._opened = _Opened(
                 AppendedStream(target, self.config.skip_change_commits),
                 VersionReader(target.dataset, schema, lance_sql),
-                VersionColumns(target, newest, schema, condition),
+                VersionColumns(target, loaded, schema, condition),
             )
         return self._opened
 
@@ -145,18 +165,19 @@ class UnlimitedStreamReader(LanceStreamReader):
         return self._end.as_dict()
 
 
-def stream_schema(namespace: NamespaceSpec, config: StreamReadConfig) -> StructType:
-    """Return the columns of a stream, which are the newest version's.
+def plan_stream(namespace: NamespaceSpec, config: StreamReadConfig) -> tuple[StructType, int]:
+    """Return the columns of a stream, which are the newest version's, and that version.
 
     Raises:
         LanceNamespaceError: see `Table.read`.
     """
     with resolved_table(namespace, config.table) as target:
-        return spark_schema(readable_columns(target, open_version(target, None), config.columns))
+        newest = open_version(target, None)
+        return spark_schema(readable_columns(target, newest, config.columns)), newest.version
 
 
 def stream_reader(
-    namespace: NamespaceSpec, config: StreamReadConfig, schema: StructType
+    namespace: NamespaceSpec, config: StreamReadConfig, schema: StructType, loaded: int | None = None
 ) -> LanceStreamReader:
     """Return the reader that this PySpark can use.
 
@@ -164,6 +185,7 @@ def stream_reader(
         namespace: the namespace of the table.
         config: the options.
         schema: the columns of the DataFrame.
+        loaded: the version whose columns they are; None is the newest.
 
     Raises:
         InvalidInputError: (13) a limit is given, and PySpark can't have one.
@@ -171,10 +193,10 @@ def stream_reader(
     if importlib.util.find_spec(_LIMITS) is not None:
         from airflow_provider_lancens.spark.datasource.limited_stream_reader import LimitedStreamReader
 
-        return LimitedStreamReader(namespace, config, schema)
+        return LimitedStreamReader(namespace, config, schema, loaded)
     if config.max_rows is not None:
         raise spec_errors.InvalidInputError("max_rows_per_batch: requires PySpark 4.2 or newer; leave it out")
-    return UnlimitedStreamReader(namespace, config, schema)
+    return UnlimitedStreamReader(namespace, config, schema, loaded)
 
 
 @dataclass(frozen=True)

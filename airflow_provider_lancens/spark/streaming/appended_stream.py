@@ -112,6 +112,8 @@ class MicroBatch:
 
     groups: Sequence[Sequence[VersionRows]]
     """The rows to read, by task."""
+    first: int
+    """The first version that is read."""
     after: int
     last: int
     """The last version whose transaction was read; all after `after` were."""
@@ -204,8 +206,8 @@ class AppendedStream:
         commits = [(step.version, step.transaction) for step, _ in steps if not step.is_snapshot]
         last = max([start.version, *(step.version for step, _ in steps)])
         changes = schema_changes(self.target.open, commits[::-1])
-        # The version of a snapshot is read itself.
-        return MicroBatch(_grouped(steps), start.version - start.snapshot, last, changes)
+        first = start.version if start.snapshot else start.version + 1
+        return MicroBatch(_grouped(steps), first, start.version, last, changes)
 
     def _between(
         self, start: StreamOffset, end: StreamOffset

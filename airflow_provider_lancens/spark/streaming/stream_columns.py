@@ -14,7 +14,7 @@ from airflow_provider_lancens.spark.table.column_history import (
     match_in,
     schema_changes,
 )
-from airflow_provider_lancens.spark.table.history import transactions_of
+from airflow_provider_lancens.spark.table.history import transactions
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -49,10 +49,11 @@ class VersionColumns:
         """The changes of columns after `_first`, up to `_last`, by version; None if one was cleaned up."""
         self._found: dict[tuple[int, ...], Mapping[str, str]] = {}
 
-    def add(self, after: int, last: int, changes: Sequence[SchemaChange] | None) -> None:
-        """Take the changes of columns in a range of versions, each of which follows or contains the last one.
+    def add(self, first: int, after: int, last: int, changes: Sequence[SchemaChange] | None) -> None:
+        """Take the changes of columns in a range of versions.
 
         Args:
+            first: the first version that is read.
             after: the version before the range.
             last: the last version of the range.
             changes: the changes, oldest first; None if a version was cleaned up.
@@ -63,9 +64,9 @@ class VersionColumns:
         if after > self._last:
             self._keep(self._read(self._last, after))
         self._last = max(self._last, last)
-        # The columns before a range aren't needed, and that version may have been cleaned up.
-        if after + 1 < self._first:
-            self._first, self._columns = after + 1, VersionSchema.of(self._target.open(after + 1))
+        # The columns before it aren't needed, and the version before it may have been cleaned up.
+        if first < self._first:
+            self._first, self._columns = first, VersionSchema.of(self._target.open(first))
 
     def names_in(self, version: int) -> Mapping[str, str] | None:
         """Return the name of each wanted column in a version; None if all have their own names.
@@ -87,8 +88,8 @@ class VersionColumns:
         return self._found[key]
 
     def _read(self, after: int, last: int) -> list[SchemaChange] | None:
-        commits = transactions_of(self._target.open(last), after)
-        return schema_changes(self._target.open, commits)
+        # Of another version, since the last one may have been cleaned up.
+        return schema_changes(self._target.open, transactions(self._opened, after, last))
 
     def _keep(self, changes: Sequence[SchemaChange] | None) -> None:
         if changes is None:

@@ -21,7 +21,7 @@ need_data_sources()
 from airflow_provider_lancens.spark import NamespaceSpec
 from airflow_provider_lancens.spark.changes.appended_rows import VersionReader
 from airflow_provider_lancens.spark.datasource.source_options import StreamReadConfig
-from airflow_provider_lancens.spark.datasource.stream_source import stream_reader, stream_schema
+from airflow_provider_lancens.spark.datasource.stream_source import plan_stream, stream_reader
 from airflow_provider_lancens.spark.streaming.appended_stream import AppendedStream, StreamOffset
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable, resolved_table
 
@@ -69,7 +69,7 @@ class Reader:
 
     def __init__(self, spec: NamespaceSpec, **options: str) -> None:
         config = StreamReadConfig.of({"table": "orders", **options})
-        self.opened: Any = stream_reader(spec, config, stream_schema(spec, config))
+        self.opened: Any = stream_reader(spec, config, *plan_stream(spec, config))
         self.start = self.opened.initialOffset()
 
     def read(self, end: int) -> list[tuple[Any, ...]]:
@@ -326,6 +326,46 @@ def test_rows_have_the_columns_of_the_data_frame_through_changes_of_the_table(sp
     assert reader.read(5) == [(3, 3.5)]
     assert Reader(spec, after_version="0").read(5) == [(1, 1.5, None), (2, 2.5, 0.0), (3, 3.5, 0.0)]
     assert Reader(spec, after_version="0", columns="amount").read(5) == [(0.0,), (0.0,), (None,)]
+
+
+def test_a_data_frame_that_is_loaded_before_changes_of_the_columns_has_the_former_ones(
+    spec: NamespaceSpec,
+) -> None:
+    history = History(spec)
+    history.write(a=[1], b=[10], c=[100])
+    config = StreamReadConfig.of({"table": "orders", "after_version": "0", "filter": "a < 5"})
+    plan = plan_stream(spec, config)
+    for name, new in [("a", "d"), ("b", "a"), ("d", "b")]:
+        history.alter({"path": name, "name": new})
+    lance.dataset(history.location).drop_columns(["c"])
+    history.write(a=[20], b=[2])
+
+    reader: Any = stream_reader(spec, StreamReadConfig.of({"table": "orders"}), *plan)
+    start = reader.initialOffset()
+    parts = reader.partitions(start, StreamOffset(6).as_dict())
+    rows = [row for one in parts for batch in reader.read(one) for row in batch.to_pylist()]
+
+    assert start["snapshot"]
+    assert rows == [{"a": 1, "b": 10, "c": None}, {"a": 2, "b": 20, "c": None}]
+    with pytest.raises(InvalidInputError, match="replaced between versions"):
+        stream_reader(spec, config, *plan).partitions(StreamOffset(0).as_dict(), StreamOffset(6).as_dict())
+
+
+def test_a_data_frame_whose_version_was_cleaned_up_is_refused_once_the_columns_have_other_types(
+    spec: NamespaceSpec,
+) -> None:
+    history = History(spec)
+    history.write(a=[1], b=[10])
+    config = StreamReadConfig.of({"table": "orders"})
+    plan = plan_stream(spec, config)
+    history.write(a=[2], b=[20])
+    history.clean_up()
+    assert stream_reader(spec, config, *plan).initialOffset()["version"] == 2
+
+    lance.dataset(history.location).drop_columns(["b"])
+    lance.dataset(history.location).add_columns({"b": "cast(a AS string)"})
+    with pytest.raises(TableVersionNotFoundError, match="load the DataFrame again"):
+        stream_reader(spec, config, *plan).initialOffset()
 
 
 def test_swapped_columns_keep_their_values(spec: NamespaceSpec) -> None:

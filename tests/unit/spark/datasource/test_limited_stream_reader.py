@@ -13,6 +13,7 @@ need_data_sources()
 limits = pytest.importorskip("pyspark.sql.streaming.datasource", reason="PySpark 4.2 limits a stream")
 
 from lance_namespace.errors import InvalidTableStateError
+from pyspark import cloudpickle
 from pyspark.sql.types import StructType
 
 from airflow_provider_lancens import Table, connect
@@ -62,3 +63,22 @@ def test_a_table_that_was_created_again_with_as_many_versions_fails_the_query(
     second.prepareForTriggerAvailableNow()
     with pytest.raises(InvalidTableStateError, match=r"created again.*checkpointLocation"):
         second.latestOffset(end, limits.ReadAllAvailable())
+
+
+@pytest.mark.parametrize("options", [{}, {"after_version": "0"}], ids=str)
+def test_a_query_has_the_columns_of_its_data_frame_though_they_were_renamed_before_it_started(
+    table: Table, tmp_path: Path, options: dict[str, str]
+) -> None:
+    source = lance_data_source(NamespaceSpec("dir", {"root": str(tmp_path)}))({"table": "t", **options})
+    schema = source.schema()
+    kept = cloudpickle.dumps(source)  # as Spark keeps it
+    table.alter_columns(rename={"n": "m"})
+
+    reader: Any = cloudpickle.loads(kept).streamReader(schema)
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, limits.ReadAllAvailable())
+    read = [
+        row for part in reader.partitions(start, end) for one in reader.read(part) for row in one.to_pylist()
+    ]
+
+    assert read == ROWS.to_pylist()
