@@ -110,6 +110,8 @@ class LanceTableAdvancedTrigger(BaseEventTrigger):
                 emitted = known = ignored_to = None
             location = status.location
             if status.version and status.version != known and status.version > (ignored_to or 0):
+                if known is not None and status.version < known:
+                    emitted = None  # another table with the same name, which starts again
                 counts = await self._counts(status, known)
                 if counts is None:
                     continue
@@ -134,11 +136,9 @@ class LanceTableAdvancedTrigger(BaseEventTrigger):
 
 
 def _event(status: TableStatus, emitted: int | None) -> TriggerEvent:
-    # A smaller version belongs to another table with the same name, which starts again.
-    previous = emitted if emitted is not None and emitted < status.version else None
     event = {
         "table": str(status.table),
-        "previous_version": previous,
+        "previous_version": emitted,
         "version": status.version,
         "location": status.location,
     }

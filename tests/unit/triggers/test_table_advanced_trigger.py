@@ -9,6 +9,7 @@ import pytest
 
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.table_status import TableStatus
+from airflow_provider_lancens.triggers import table_advanced_trigger
 from airflow_provider_lancens.triggers.event_stream import TableEvent
 from airflow_provider_lancens.triggers.table_advanced_trigger import LanceTableAdvancedTrigger
 
@@ -132,6 +133,16 @@ async def test_a_refusal_that_passes_repeats_no_event() -> None:
 @pytest.mark.parametrize("versions", [(7, 2), (7, None, 2), (7, None, 7), (7, None, 9)])
 async def test_a_recreated_table_starts_anew(versions: tuple[int | None, ...]) -> None:
     assert await emitted(trigger(), *versions) == [(None, 7), (None, versions[-1])]
+
+
+async def test_a_recreated_table_starts_anew_also_above_the_last_event(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def only_maintenance(*_: Any) -> bool:
+        return False
+
+    monkeypatch.setattr(table_advanced_trigger, "wait_for_data_change", only_maintenance)
+    assert await emitted(trigger(data_only=True), 3, 7, 5) == [(None, 3), (None, 5)]
 
 
 async def test_a_version_is_emitted_even_if_the_cursor_cannot_be_stored() -> None:
