@@ -109,8 +109,8 @@ def readable_columns(target: ResolvedTable, newest: LanceDataset, names: Sequenc
     schema = projected_columns(target, newest.schema, names)
     if blobs := [field.name for field in schema if is_any_blob(field)]:
         raise spec_errors.InvalidInputError(
-            f"table {target.id}: columns: {blobs} contain blobs, which are no part of changes; leave them "
-            "out with columns=[...] of Changes.read"
+            f"table {target.id}: columns: {blobs} contain blobs, which are no part of changes and streams; "
+            "list the other columns: by columns=[...] of Changes.read, or the option 'columns' of a stream"
         )
     return arrow_schema(spark_schema(schema))
 

@@ -45,7 +45,7 @@ def test_changes_have_the_other_columns_alone(table: Table) -> None:
     table.append(pa.table({"id": [3], "file": [b"three"]}))
     changes = table.changes(after_version=1)
 
-    with pytest.raises(InvalidInputError, match=r"columns: \['file'\] contain blobs"):
+    with pytest.raises(InvalidInputError, match=r"\['file'\] contain blobs.*option 'columns' of a stream"):
         changes.read()
     assert [row["id"] for row in changes.read(columns=["id"]).collect()] == [3]
 
