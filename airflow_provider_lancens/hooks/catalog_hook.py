@@ -87,10 +87,10 @@ class LanceCatalogHook(LanceHook):
         # Values aren't shown, since a secret may have been entered into the wrong field.
         if not _IMPLEMENTATION.fullmatch(self.impl):
             raise self._refusal(
-                _IMPL, "is invalid; allowed: dir, rest, or the dotted path of a class of lance_namespace"
+                _IMPL, "is invalid; expected dir, rest, or the dotted path of a class of lance_namespace"
             )
         if uri and "://" not in uri:
-            raise self._refusal(_URI, "is not a URI; allowed: such as https://catalog:8443")
+            raise self._refusal(_URI, "is not a URI; expected one such as https://catalog:8443")
         where = {ROOT: root, _URI: _with_port(uri, self.connection.port)}
         return {_IMPL: self.impl, **{key: str(value) for key, value in where.items() if value}}
 

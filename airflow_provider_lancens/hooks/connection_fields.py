@@ -147,10 +147,10 @@ def extra_properties(connection: Connection, conn_type: str, apart: Collection[s
     for key, value in extra.items():
         if not is_extra_field(conn_type, key):
             known = ", ".join((*extra_fields(conn_type), f"{prefix}<Lance storage option>"))
-            raise _refusal(connection, key, f"is unknown; allowed: {known}")
+            raise _refusal(connection, key, f"is unknown; expected {known}")
         if not isinstance(value, str | int | float):
             kind = type(value).__name__
-            raise _refusal(connection, key, f"is a {kind}; allowed: text, a number, true, false")
+            raise _refusal(connection, key, f"is a {kind}; expected text, a number, true, false")
     check_root(connection, extra.get(property_keys.ROOT))
     properties = {key: _text(value) for key, value in extra.items()}
     storage = property_keys.storage_options(properties)
@@ -195,7 +195,7 @@ def asset_authority(connection: Connection) -> str:
     if given in (None, ""):
         return str(connection.conn_id)
     if not is_asset_authority(given):
-        raise _refusal(connection, ASSET_AUTHORITY, f"is {given!r}; allowed: {ALLOWED_AUTHORITY}")
+        raise _refusal(connection, ASSET_AUTHORITY, f"is {given!r}; expected {ALLOWED_AUTHORITY}")
     return str(given)
 
 
@@ -214,7 +214,7 @@ def check_root(connection: Connection, root: object) -> None:
     if root is not None and not (str(root).startswith("/") or "://" in str(root)):
         reason = "is a relative path, which each worker would resolve differently"
         raise _refusal(
-            connection, ROOT, f"{reason}; allowed: an absolute path, or a URI such as s3://bucket/lake"
+            connection, ROOT, f"{reason}; expected an absolute path, or a URI such as s3://bucket/lake"
         )
 
 

@@ -160,5 +160,5 @@ def _refusal(connection: Connection, reason: str) -> AirflowFailException:
     name = field_name(kind, _URI) if kind in connection_types() else "field Host"
     return AirflowFailException(
         f"connection {connection.conn_id!r}, {name}: {reason}; "
-        f"allowed: host, host:port or {_SCHEME}://host:port, several separated by commas"
+        f"expected host, host:port or {_SCHEME}://host:port, several separated by commas"
     )

@@ -203,7 +203,7 @@ class LanceHook(BaseHook):
         """
         raise AirflowFailException(
             f"connection {self.lance_conn_id!r}, listing the tables of {database!r} that aren't Lance's: the "
-            f"connection has type {self.conn_type}; allowed: lance_hive2, lance_hive3"
+            f"connection has type {self.conn_type}; expected lance_hive2, lance_hive3"
         )
 
     def storage_options(self) -> dict[str, str]:
@@ -422,7 +422,7 @@ def _hook_class(connection: Connection) -> type[LanceHook]:
     if connection.conn_type not in types:
         raise AirflowFailException(
             f"connection {connection.conn_id!r}, field Connection Type: is "
-            f"{connection.conn_type!r}; allowed: {', '.join(types)}"
+            f"{connection.conn_type!r}; expected {', '.join(types)}"
         )
     module, name = _HOOKS[connection.conn_type]
     hook_class: type[LanceHook] = getattr(importlib.import_module(f"{__package__}.{module}"), name)

@@ -147,5 +147,5 @@ def _server(connection: Connection, extra: Mapping[str, Any]) -> SparkDeployment
 def _refusal(connection: Connection, name: str, found: str, allowed: str) -> AirflowFailException:
     # A whole URL in the field Host may have a token or a password.
     return AirflowFailException(
-        f"connection {connection.conn_id!r}, field {name}: {redact(found)}; allowed: {allowed}"
+        f"connection {connection.conn_id!r}, field {name}: {redact(found)}; expected {allowed}"
     )

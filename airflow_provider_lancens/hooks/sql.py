@@ -160,7 +160,7 @@ class LanceSqlHook(DbApiHook):
         for name in self._others:
             if not is_extra_field(self.lance.conn_type, name):
                 raise AirflowFailException(
-                    f"hook_params: {name!r} is unknown; allowed: tables, memory_limit, schema, log_sql"
+                    f"hook_params: {name!r} is unknown; expected tables, memory_limit, schema, log_sql"
                 )
         given = self._given
         if given is not None and not (isinstance(given, Mapping) and all(map(_is_name, given))):

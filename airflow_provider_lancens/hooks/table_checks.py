@@ -64,7 +64,7 @@ def check_tag(tag: str | int, argument: str = "tag") -> str:
     """
     name = str(tag) if isinstance(tag, int) and not isinstance(tag, bool) else tag
     if not isinstance(name, str) or name == "None" or not is_tag_name(name):
-        raise AirflowFailException(f"{argument}={tag!r}: is not a valid tag name; allowed: {ALLOWED_TAG}")
+        raise AirflowFailException(f"{argument}={tag!r}: is not a valid tag name; expected {ALLOWED_TAG}")
     return name
 
 

@@ -82,7 +82,7 @@ def parse_tables(table: str | Iterable[str]) -> list[TableId]:
     """
     named = [table] if isinstance(table, str) else parse_list("table", table, _TABLES)
     if not named:
-        raise AirflowFailException(f"table={table!r}: is not a table; allowed: {_TABLES}")
+        raise AirflowFailException(f"table={table!r}: is not a table; expected {_TABLES}")
     return list(dict.fromkeys(parse_table(identifier) for identifier in named))
 
 
@@ -103,7 +103,7 @@ def parse_version(argument: str, value: Any) -> int | None:
         return None
     if isinstance(value, bool) or not (text.isascii() and text.isdecimal()):
         raise AirflowFailException(
-            f"{argument}={value!r}: not a version; allowed: a whole number of at least 0, or None"
+            f"{argument}={value!r}: not a version; expected a whole number of at least 0, or None"
         )
     version = int(text)
     if version >= FIRST_STAGED:
@@ -128,7 +128,7 @@ def parse_condition(argument: str, value: Any) -> str | None:
             condition that all rows match.
     """
     if value is not None and not isinstance(value, str):
-        raise AirflowFailException(f"{argument}={value!r}: is {_type(value)}; allowed: a condition as text")
+        raise AirflowFailException(f"{argument}={value!r}: is {_type(value)}; expected a condition as text")
     return parse_text(check_condition(argument, value))
 
 
@@ -188,7 +188,7 @@ def parse_settings(argument: str, value: Any) -> dict[str, str]:
     for name, setting in settings.items():
         if not isinstance(setting, str | int | float):
             raise AirflowFailException(
-                f"{argument}[{name!r}]: is {_type(setting)}; allowed: text, a number or a boolean"
+                f"{argument}[{name!r}]: is {_type(setting)}; expected text, a number or a boolean"
             )
     return {
         name: setting if isinstance(setting, str) else json.dumps(setting)
@@ -210,10 +210,10 @@ def parse_list(argument: str, value: Any, allowed: str) -> list[str]:
     if value in _NOTHING:
         return []
     if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
-        raise refusal(f"{argument}: is {_type(value)}; allowed: {allowed}", value)
+        raise refusal(f"{argument}: is {_type(value)}; expected {allowed}", value)
     for element in value:
         if not isinstance(element, str):
-            raise AirflowFailException(f"{argument}: contains a value {_type(element)}; allowed: {allowed}")
+            raise AirflowFailException(f"{argument}: contains a value {_type(element)}; expected {allowed}")
     return list(value)
 
 
@@ -226,10 +226,10 @@ def check_mapping(argument: str, value: Any) -> dict[str, Any]:
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        raise TypeError(f"{argument}: is {_type(value)}; allowed: a mapping of names to values")
+        raise TypeError(f"{argument}: is {_type(value)}; expected a mapping of names to values")
     for name in value:
         if not isinstance(name, str):
-            raise TypeError(f"{argument}: contains the name {name!r} {_type(name)}; allowed: text")
+            raise TypeError(f"{argument}: contains the name {name!r} {_type(name)}; expected text")
     return dict(value)
 
 
@@ -240,7 +240,7 @@ def check_column_name(argument: str, value: Any) -> Any:
         TypeError: it is anything else. Raised while a DAG is parsed, so that it shows as an import error.
     """
     if not (value is None or isinstance(value, str) or is_template(value)):
-        raise TypeError(f"{argument}: is {_type(value)}; allowed: the name of a column")
+        raise TypeError(f"{argument}: is {_type(value)}; expected the name of a column")
     return value
 
 
@@ -251,7 +251,7 @@ def check_choice(argument: str, value: _Choice, allowed: tuple[str, ...]) -> _Ch
         ValueError: it is not. Raised while a DAG is parsed, so that it shows as an import error.
     """
     if value not in allowed:
-        raise ValueError(f"{argument}={value!r}; allowed: {', '.join(allowed)}")
+        raise ValueError(f"{argument}: expected one of {', '.join(allowed)}, got {value!r}")
     return value
 
 

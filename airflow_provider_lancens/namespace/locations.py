@@ -152,7 +152,7 @@ def location_fault(location: str, *, of_table: bool = True) -> str | None:
             "storage.* properties"
         )
     if len(location) > _LONGEST:
-        return f"it has {len(location)} characters; allowed: {_LONGEST}"
+        return f"it has {len(location)} characters; expected {_LONGEST}"
     shown = shown_location(location)
     if any(not text.isprintable() or ".." in text.split("/") for text in readings(location)):
         return f"{shown} contains '..' or unprintable characters"

@@ -87,7 +87,7 @@ def namespace_id(parts: Sequence[str] | None, metastore: Metastore) -> Namespace
     namespace = _identifier(NamespaceId, parts or (), metastore)
     if len(namespace) > levels:
         raise spec_errors.InvalidInputError(
-            f"namespace {str(namespace)!r} has {len(namespace)} levels; allowed here: at most {levels}"
+            f"namespace {str(namespace)!r} has {len(namespace)} levels; expected at most {levels}"
         )
     return namespace
 

@@ -83,7 +83,7 @@ class LanceComputeColumnOperator(LanceSparkOperator):
         super().__init__(**kwargs)
         for name, given in (("function", function), ("setup", setup)):
             if not (callable(given) or isinstance(given, str) or (given is None and name == "setup")):
-                raise TypeError(f"{name}: is of type {type(given).__name__}; allowed: a function or its path")
+                raise TypeError(f"{name}: is of type {type(given).__name__}; expected a function or its path")
         check_sizes(batch_rows, commit_every, max_tasks)
         self.table = table
         self.column = column

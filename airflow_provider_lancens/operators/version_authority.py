@@ -54,7 +54,7 @@ class LanceConvertTableOperator(LanceOperator):
         table, authority = parse_table(self.table), self.version_authority
         if authority not in AUTHORITIES:
             raise AirflowFailException(
-                f"version_authority={self.version_authority!r}; allowed: {', '.join(AUTHORITIES)}"
+                f"version_authority: expected one of {', '.join(AUTHORITIES)}, got {self.version_authority!r}"
             )
         with self.opened(context) as lake:
             converted = lake.table(table).set_version_authority(authority)  # type: ignore[arg-type]  # checked there

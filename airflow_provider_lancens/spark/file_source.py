@@ -130,7 +130,7 @@ class FileSource:
         names = [each.name for each in fields(cls)]
         unknown = [str(name) for name in value if name not in names]
         if unknown:
-            raise ValueError(f"{', '.join(sorted(unknown))}: unknown; allowed: {', '.join(names)}")
+            raise ValueError(f"{', '.join(sorted(unknown))}: unknown; expected {', '.join(names)}")
 
 
 def _is_text(value: object) -> bool:

@@ -175,7 +175,7 @@ class LimitedTransport:
             ConnectionError: they are too many.
         """
         if size > self.most:
-            raise ConnectionError(f"the server announced {size} bytes; allowed: at most {self.most}")
+            raise ConnectionError(f"the server announced {size} bytes; expected at most {self.most}")
         content = bytearray()
         while len(content) < size:
             content += self._transport.read(size - len(content))

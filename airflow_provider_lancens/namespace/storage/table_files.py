@@ -168,7 +168,7 @@ class TableFiles:
         """
         if size > _MAX_FILE:
             raise spec_errors.InvalidTableStateError(
-                f"storage at {redact(self.location)}: file {path!r} has {size} bytes; allowed: at most "
+                f"storage at {redact(self.location)}: file {path!r} has {size} bytes; expected at most "
                 f"{_MAX_FILE}"
             )
 

@@ -78,8 +78,8 @@ class FileIngestSource:
             source = {item.name: getattr(source, item.name) for item in fields(source)}
         if not isinstance(source, Mapping):
             raise TypeError(
-                f"source={source!r}; expected a function source(spark, **inputs, **op_kwargs), a FileSource "
-                "or the mapping of its fields"
+                "source: expected a function source(spark, **inputs, **op_kwargs), a FileSource or a mapping "
+                f"of its fields, got {source!r}"
             )
         try:
             FileSource.check_names(source)

@@ -63,7 +63,7 @@ def index_specs(argument: str, indices: Any) -> tuple[IndexSpec, ...]:
         ValueError: a mapping lacks a field, or has an unknown or invalid field; the message names it.
     """
     if isinstance(indices, str | Mapping) or not isinstance(indices, Iterable):
-        raise TypeError(f"{argument}: is of type {type(indices).__name__}; allowed: a list of mappings")
+        raise TypeError(f"{argument}: is of type {type(indices).__name__}; expected a list of mappings")
     return tuple(_index_spec(f"{argument}[{n}]", index) for n, index in enumerate(indices))
 
 
@@ -72,7 +72,7 @@ def _index_spec(argument: str, index: Any) -> IndexSpec:
     if missing := [name for name in ("column", "index_type") if not isinstance(given.get(name), str)]:
         raise ValueError(f"{argument}: requires {missing[0]!r}, which is text")
     if unknown := [name for name in given if name not in _INDEX_FIELDS]:
-        raise ValueError(f"{argument}: has {unknown[0]!r}; allowed: {', '.join(_INDEX_FIELDS)}")
+        raise ValueError(f"{argument}: has {unknown[0]!r}; expected {', '.join(_INDEX_FIELDS)}")
     fields = {_INDEX_FIELDS[name]: value for name, value in given.items()}
     options = check_mapping(f"{argument}['options']", fields.get("options"))
     try:

@@ -33,7 +33,7 @@ def _staged(argument: str, name: str, *, may_be_staged: bool) -> int:
     number = staged_number(name)
     if number is None:
         raise AirflowFailException(
-            f"{argument}['staged_version']={name!r}: isn't the name of a staged version; allowed: the one in "
+            f"{argument}['staged_version']={name!r}: isn't the name of a staged version; expected the one in "
             "the XCom of a write with stage=True"
         )
     if not may_be_staged:
@@ -70,7 +70,7 @@ class PinnedTable:
             AirflowFailException: table or version is missing or invalid; the message names the argument.
         """
         if not isinstance(value, Mapping) or "table" not in value or not _VERSIONS & set(value):
-            raise AirflowFailException(f"{argument}={value!r}; allowed: {allowed}")
+            raise AirflowFailException(f"{argument}: expected {allowed}, got {value!r}")
         table = parse_result_table(str(value["table"]))
         rest = parse_text(value.get("location")), parse_text(value.get("outcome"))
         if staged := parse_text(value.get("staged_version")):
@@ -109,7 +109,7 @@ def parse_input(argument: str, value: Any) -> FunctionInput | TableId:
     """
     if isinstance(value, str) and parse_text(value) is not None:
         if value.lstrip().startswith(("{", "[")):
-            raise refusal(f"{argument}: is text, {value!r}; allowed: {INPUTS}", value)
+            raise refusal(f"{argument}: is text, {value!r}; expected {INPUTS}", value)
         return parse_table(value)
     if isinstance(value, Mapping) and (options := sorted(_READ_OPTIONS & set(value))):
         raise AirflowFailException(

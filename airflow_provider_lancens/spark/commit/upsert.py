@@ -154,7 +154,7 @@ def check_keys(on: Sequence[str], schema: pa.Schema, table: str) -> None:
         arrow = schema.field(name).type
         if pa.types.is_nested(arrow) or pa.types.is_null(arrow) or is_blob(arrow):
             raise spec_errors.InvalidInputError(
-                f"table {table}: on: column {name!r} is {arrow}, which cannot be a key; allowed: columns of "
+                f"table {table}: on: column {name!r} is {arrow}, which cannot be a key; expected columns of "
                 "non-nested types, except blobs"
             )
 

@@ -104,7 +104,7 @@ class ColumnFunction:
             result = result.combine_chunks()
         if not isinstance(result, pa.Array):
             raise InvalidResultError(
-                f"returned a value of type {type(result).__name__}; allowed: a pyarrow.Array, or a "
+                f"returned a value of type {type(result).__name__}; expected a pyarrow.Array, or a "
                 f"pyarrow.RecordBatch with the column {self.column!r}"
             )
         return result.storage if isinstance(result, pa.ExtensionArray) else result

@@ -107,7 +107,7 @@ def _check_divisible(table: str, spec: IndexSpec, dimension: int) -> None:
         divisors = [n for n in range(1, dimension + 1) if _divides(spec, n, dimension)]
         raise spec_errors.InvalidInputError(
             f"table {table}: column {spec.column} has {dimension} dimensions; "
-            f"options['num_sub_vectors'] is {parts}, but must divide them; allowed: {divisors}"
+            f"options['num_sub_vectors'] is {parts}, but must divide them; expected {divisors}"
         )
 
 

@@ -113,7 +113,7 @@ class IndexSpec:
             raise TypeError(f"options: expected a mapping, got {self.options!r}")
         kind = self.index_type.upper() if isinstance(self.index_type, str) else self.index_type
         if kind not in INDEX_TYPES:
-            raise ValueError(f"index_type={kind!r}; allowed: {', '.join(INDEX_TYPES)}")
+            raise ValueError(f"index_type: expected one of {', '.join(INDEX_TYPES)}, got {kind!r}")
         object.__setattr__(self, "index_type", kind)
         object.__setattr__(self, "name", self.name or f"{self.column}_idx")
         self._check_options()
@@ -143,13 +143,13 @@ class IndexSpec:
         for name, value in self.options.items():
             if name not in self.allowed_options:
                 choices = ", ".join(self.allowed_options) or "none"
-                raise ValueError(f"options[{name!r}]: not an option of {self.index_type}; allowed: {choices}")
+                raise ValueError(f"options[{name!r}]: not an option of {self.index_type}; expected {choices}")
             if self.is_vector and name != "metric":
                 check_positive(f"options[{name!r}]", value)
         for name, allowed in (("metric", METRICS), ("num_bits", QUANTIZER_BITS)):
             if self.options.get(name, allowed[0]) not in allowed:
                 choices = ", ".join(map(str, allowed))
-                raise ValueError(f"options[{name!r}]={self.options[name]!r}; allowed: {choices}")
+                raise ValueError(f"options[{name!r}]: expected one of {choices}, got {self.options[name]!r}")
 
 
 def check_age(name: str, value: object) -> None:

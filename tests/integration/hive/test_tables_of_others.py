@@ -63,5 +63,5 @@ def test_a_missing_database_and_another_kind_of_connection_are_refused(
     root = {"root": str(tmp_path)}
     with pytest.raises(AirflowFailException, match=rf"tables of '{database}' through .*\(code 1, "):
         LanceHook(connect(host=metastore.uri, extra=root)).list_foreign_tables(database)
-    with pytest.raises(AirflowFailException, match="has type lance; allowed: lance_hive2, lance_hive3"):
+    with pytest.raises(AirflowFailException, match="has type lance; expected lance_hive2, lance_hive3"):
         LanceHook(connect("folder", "lance", extra=root)).list_foreign_tables(database)

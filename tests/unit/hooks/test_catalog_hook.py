@@ -100,7 +100,7 @@ def test_properties_are_an_object_of_text(
         ({"extra": {"root": "/lake"}, "password": SECRET}, "field Token has no effect with impl=dir"),
         ({"extra": {"impl": "rest"}}, "field Service URI is missing"),
         ({"host": "ftp://catalog", "extra": {"impl": "rest"}}, "field Service URI: expected http(s)"),
-        ({"extra": {"impl": SECRET}}, "field Implementation (extra 'impl'): is invalid; allowed: dir, rest"),
+        ({"extra": {"impl": SECRET}}, "field Implementation (extra 'impl'): is invalid; expected dir, rest"),
         ({"host": "catalog", "extra": {"impl": "rest"}}, "field Service URI: is not a URI"),
         (
             {"host": "http://h", "password": f"{SECRET}\nx", "extra": {"impl": "rest"}},

@@ -36,7 +36,7 @@ def test_an_invalid_one_is_refused_by_the_name_of_its_field_before_anything_is_d
 ) -> None:
     hook = LanceHook(connect(host="metastore", extra={"asset_authority": value}))
     refusal = (
-        r"connection 'lake', field Asset authority \(extra 'asset_authority'\): is .*; allowed: 1 to 250 "
+        r"connection 'lake', field Asset authority \(extra 'asset_authority'\): is .*; expected 1 to 250 "
     )
     with pytest.raises(AirflowFailException, match=refusal):
         hook.get_conn()

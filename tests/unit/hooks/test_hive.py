@@ -25,7 +25,7 @@ def test_hosts_become_addresses(host: str, port: int | None, uris: str) -> None:
 @pytest.mark.parametrize("host", [None, "", " , "])
 def test_an_empty_host_is_refused(host: str | None) -> None:
     with pytest.raises(
-        AirflowFailException, match=r"connection 'lake', field Metastore hosts: is empty; allowed: host,"
+        AirflowFailException, match=r"connection 'lake', field Metastore hosts: is empty; expected host,"
     ):
         metastore_uris(Connection(conn_id="lake", conn_type="lance_hive2", host=host))
 

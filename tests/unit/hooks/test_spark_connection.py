@@ -81,18 +81,18 @@ def test_no_repr_shows_a_token(connect: Connect) -> None:
 @pytest.mark.parametrize(
     ("conn_type", "fields", "message"),
     [
-        ("spark_sql", {"host": "yarn"}, "Connection Type: is 'spark_sql'; allowed: spark or spark_connect"),
+        ("spark_sql", {"host": "yarn"}, "Connection Type: is 'spark_sql'; expected spark or spark_connect"),
         ("spark", {}, "is empty"),
-        ("spark", {"host": "mesos://hub"}, "results in the master 'mesos://hub'; allowed: local"),
+        ("spark", {"host": "mesos://hub"}, "results in the master 'mesos://hub'; expected local"),
         (
             "spark",
             {"host": "yarn", "extra": {"deploy-mode": "here"}},
-            "deploy-mode: is 'here'; allowed: client",
+            "deploy-mode: is 'here'; expected client",
         ),
         (
             "spark",
             {"host": "yarn", "extra": {"spark-binary": "bash"}},
-            "spark-binary: is 'bash'; allowed: spark-",
+            "spark-binary: is 'bash'; expected spark-",
         ),
         ("spark", {"host": "yarn", "extra": {"keytab": "aHVzaA=="}}, "keytab: .*spark.kerberos.keytab"),
         ("spark_connect", {"host": "https://hub"}, "is 'https://hub'"),

@@ -298,7 +298,7 @@ class TestTheHook:
     @pytest.mark.parametrize(
         ("params", "message"),
         [
-            ({"table": "shop.orders"}, "'table' is unknown; allowed: tables, memory_limit"),
+            ({"table": "shop.orders"}, "'table' is unknown; expected tables, memory_limit"),
             ({"tables": "shop.orders"}, "tables is not a mapping of names to tables.* got a str"),
             ({"tables": {1: "shop.orders"}}, "tables is not a mapping of names to tables"),
             ({"tables": {"New": "a.b", "new": "a.c"}}, r"differ only in case, .* \['New', 'new'\]"),

@@ -31,7 +31,7 @@ def test_an_empty_rendered_version_is_none(value: Any) -> None:
 
 @pytest.mark.parametrize("value", ["seven", -1, "-1", "7.0", 7.5, True, "²", {"version": 7}, "{{ version }}"])
 def test_an_invalid_version_is_refused_by_name(value: Any) -> None:
-    with pytest.raises(AirflowFailException, match=r"after_version=.*not a version; allowed: a whole number"):
+    with pytest.raises(AirflowFailException, match=r"after_version=.*not a version; expected a whole number"):
         parse_version("after_version", value)
 
 
@@ -88,17 +88,17 @@ def test_settings_are_converted_to_strings() -> None:
 @pytest.mark.parametrize("value", [None, ["x"], {"x": "y"}])
 def test_an_invalid_setting_is_named(value: Any) -> None:
     with pytest.raises(
-        AirflowFailException, match=r"spark_conf\['a'\]: is of type \w+; allowed: text, a number"
+        AirflowFailException, match=r"spark_conf\['a'\]: is of type \w+; expected text, a number"
     ):
         parse_settings("spark_conf", {"a": value})
 
 
 def test_any_sequence_of_names_is_a_list_and_an_invalid_name_is_reported() -> None:
     assert parse_list("table", ("db$a",), "names") == ["db$a"]
-    with pytest.raises(AirflowFailException, match=r"^table: contains a value of type int; allowed: names$"):
+    with pytest.raises(AirflowFailException, match=r"^table: contains a value of type int; expected names$"):
         parse_list("table", ["db$a", 7], "names")
 
 
 def test_an_invalid_choice_is_refused_with_the_allowed_ones() -> None:
-    with pytest.raises(ValueError, match="if_exists='replace'; allowed: skip, fail"):
+    with pytest.raises(ValueError, match="if_exists: expected one of skip, fail, got 'replace'"):
         check_choice("if_exists", "replace", ("skip", "fail"))

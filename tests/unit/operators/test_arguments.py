@@ -37,9 +37,21 @@ from airflow_provider_lancens.sensors.table_version_sensor import LanceTableVers
 @pytest.mark.parametrize(
     ("operator", "arguments", "message"),
     [
-        (LanceCreateNamespaceOperator, {"namespace": "a", "if_exists": "ignore"}, "if_exists='ignore'"),
-        (LanceDropNamespaceOperator, {"namespace": "a", "if_missing": "x"}, "if_missing='x'"),
-        (LanceDeclareTableOperator, {"table": "a$b", "if_exists": "replace"}, "allowed: skip, fail"),
+        (
+            LanceCreateNamespaceOperator,
+            {"namespace": "a", "if_exists": "ignore"},
+            "if_exists: expected one of skip, fail, got 'ignore'",
+        ),
+        (
+            LanceDropNamespaceOperator,
+            {"namespace": "a", "if_missing": "x"},
+            "if_missing: expected one of skip, fail, got 'x'",
+        ),
+        (
+            LanceDeclareTableOperator,
+            {"table": "a$b", "if_exists": "replace"},
+            "expected one of skip, fail, got",
+        ),
         (LanceDeclareTableOperator, {"table": "a$b", "version_authority": "impl"}, "storage, catalog"),
         (LanceConvertTableOperator, {"table": "a$b", "version_authority": "hms"}, "storage, catalog"),
         (LanceDeclareTableOperator, {"table": ["a$b", "a$c"], "location": "/a"}, "single table only"),
@@ -48,19 +60,19 @@ from airflow_provider_lancens.sensors.table_version_sensor import LanceTableVers
             {"table": "a$b", "version_authority": "storage", "properties": {"managed_by": "impl"}},
             "not allowed with properties",
         ),
-        (LanceDeregisterTableOperator, {"table": "a$b", "if_missing": ""}, "allowed: skip, fail"),
+        (LanceDeregisterTableOperator, {"table": "a$b", "if_missing": ""}, "expected one of skip, fail, got"),
         (
             LanceRegisterTableOperator,
             {"table": "a$b", "location": "/a/b", "if_exists": "overwrite"},
-            "allowed: skip, fail, replace",
+            "expected one of skip, fail, replace, got",
         ),
-        (LanceDropTableOperator, {"table": "a$b", "if_missing": "x"}, "allowed: skip, fail"),
+        (LanceDropTableOperator, {"table": "a$b", "if_missing": "x"}, "expected one of skip, fail, got"),
         (LanceCheckTableOperator, {"table": "a$b", "if_inconsistent": "x"}, "fail, report, adopt"),
         (LanceDeleteTagOperator, {"table": "a$b", "tag": "t", "if_missing": "x"}, "skip, fail"),
         (
             LanceFindChangesOperator,
             {"table": "a$b", "bookmark": "t", "if_unavailable": "skip"},
-            "allowed: fail, read_all",
+            "expected one of fail, read_all, got",
         ),
     ],
 )

@@ -20,16 +20,20 @@ INDEX = {"column": "v", "index_type": "IVF_PQ"}
     [
         (LanceCompactTableOperator, {"options": {"rows": 1}}, "options: .*'rows'"),
         (LanceCompactTableOperator, {"options": {"num_threads": 0}}, "options: .*num_threads: .*at least 1"),
-        (LanceCreateIndexOperator, {**INDEX, "index_type": "TREE"}, "index_type='TREE'; allowed: BTREE"),
+        (
+            LanceCreateIndexOperator,
+            {**INDEX, "index_type": "TREE"},
+            "index_type: expected one of BTREE.*, got 'TREE'",
+        ),
         (
             LanceCreateIndexOperator,
             {**INDEX, "options": {"metric": "far"}},
-            "'far'; allowed: l2, cosine, dot",
+            "expected one of l2, cosine, dot.*, got 'far'",
         ),
         (
             LanceCreateIndexOperator,
             {**INDEX, "if_exists": "maybe"},
-            "if_exists='maybe'; allowed: skip, extend",
+            "if_exists: expected one of skip, extend.*, got 'maybe'",
         ),
         (LanceCreateIndexOperator, {**INDEX, "segments": 0}, "segments: .*at least 1, got 0"),
         (LanceCleanUpVersionsOperator, {"older_than": 14}, "older_than: expected a timedelta.*got 14"),

@@ -115,7 +115,7 @@ def test_a_mapping_rendered_as_text_fails_without_retry(
     rendered: Rendered, operator: str, argument: str
 ) -> None:
     with pytest.raises(
-        AirflowFailException, match=rf"^{argument}: is of type str; allowed: a mapping.*; a template.*native"
+        AirflowFailException, match=rf"^{argument}: is of type str; expected a mapping.*; a template.*native"
     ) as failed:
         execute(rendered(operator, argument, "mapping"))
     assert "hush" not in str(failed.value)
@@ -125,9 +125,9 @@ def test_a_mapping_rendered_as_text_fails_without_retry(
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ("number", "is of type int; allowed: a mapping of names to values"),
-        ("list", "is of type list; allowed: a mapping of names to values"),
-        ("odd", "contains the name 1 of type int; allowed: text"),
+        ("number", "is of type int; expected a mapping of names to values"),
+        ("list", "is of type list; expected a mapping of names to values"),
+        ("odd", "contains the name 1 of type int; expected text"),
     ],
 )
 def test_an_invalid_mapping_fails_without_retry(
@@ -140,9 +140,9 @@ def test_an_invalid_mapping_fails_without_retry(
 @pytest.mark.parametrize(
     ("operator", "value", "native", "message"),
     [
-        ("drop", "list", False, r"is of type str; allowed: a list of identifiers, or \['\*'\]; a template"),
-        ("drop", "mapping", True, "is of type dict; allowed: a list"),
-        ("drop", "number", True, "is of type int; allowed: a list"),
+        ("drop", "list", False, r"is of type str; expected a list of identifiers, or \['\*'\]; a template"),
+        ("drop", "mapping", True, "is of type dict; expected a list"),
+        ("drop", "number", True, "is of type int; expected a list"),
     ],
 )
 def test_an_invalid_list_fails_without_retry(
@@ -156,8 +156,8 @@ def test_an_invalid_list_fails_without_retry(
     ("value", "native", "message"),
     [
         ("list", False, r"polling table \"\['db\$a', .*only letters, digits and '_'"),
-        ("number", True, r"^table: is of type int; allowed: database\$table, or a list of these"),
-        ("mapping", True, r"^table: is of type dict; allowed: database\$table, or a list of these"),
+        ("number", True, r"^table: is of type int; expected database\$table, or a list of these"),
+        ("mapping", True, r"^table: is of type dict; expected database\$table, or a list of these"),
         ("none", True, "^table=None: is not a table"),
     ],
 )
@@ -171,13 +171,18 @@ def test_a_sensor_on_an_invalid_table_or_list_fails_without_retry(
 @pytest.mark.parametrize(
     ("operator", "argument", "value", "message"),
     [
-        ("convert", "version_authority", "text", "^version_authority='hush'; allowed: storage, catalog$"),
+        (
+            "convert",
+            "version_authority",
+            "text",
+            "^version_authority: expected one of storage, catalog, got 'hush'$",
+        ),
         ("find changes", "bookmark", "blank", "^bookmark='a b': is not a valid tag name"),
         ("release", "release_set", "number", "^release_set=2013"),
         ("find release", "release_set", "number", "^release_set=2013: 2013 is not a string"),
         ("create", "namespace", "list", "^namespace=.* is not a string"),
-        ("delete", "where", "flag", "^where=True: is of type bool; allowed: a condition as text"),
-        ("compute", "where", "flag", "^where=True: is of type bool; allowed: a condition as text"),
+        ("delete", "where", "flag", "^where=True: is of type bool; expected a condition as text"),
+        ("compute", "where", "flag", "^where=True: is of type bool; expected a condition as text"),
     ],
 )
 def test_an_invalid_value_is_refused_by_the_name_of_the_operators_argument(
@@ -252,7 +257,7 @@ def test_files_are_not_read_as_a_whole_if_a_field_comes_out_empty(field: str, na
 @pytest.mark.parametrize("operator", ["ingest", "compact", "index"])
 def test_sparks_configuration_is_a_mapping_in_every_operator(rendered: Rendered, operator: str) -> None:
     with pytest.raises(
-        AirflowFailException, match=r"^spark_conf: is of type str; allowed: a mapping.*; a template"
+        AirflowFailException, match=r"^spark_conf: is of type str; expected a mapping.*; a template"
     ):
         rendered(operator, "spark_conf", "mapping").spark_deployment()  # type: ignore[attr-defined]
 
@@ -262,5 +267,5 @@ def test_sparks_configuration_is_a_mapping_in_every_operator(rendered: Rendered,
 
 @pytest.mark.parametrize("operator", ["ingest", "compact", "index"])
 def test_templates_in_options_are_refused_when_the_dag_is_parsed(rendered: Rendered, operator: str) -> None:
-    with pytest.raises(TypeError, match=r"^options: is of type str; allowed: a mapping of names to values$"):
+    with pytest.raises(TypeError, match=r"^options: is of type str; expected a mapping of names to values$"):
         rendered(operator, "options", "mapping")

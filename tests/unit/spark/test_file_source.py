@@ -46,8 +46,8 @@ def test_the_repr_shows_no_secret() -> None:
         ({"format": "csv", "paths": "/a", "renames": {1: "id"}}, "renames: expected text by columns' names"),
         ({"format": "csv", "paths": "/a", "tasks": True}, "tasks: expected a whole number"),
         ({"format": "csv", "paths": "/a", "storage_options": "hush"}, "storage_options: expected a mapping"),
-        ({"format": "csv", "paths": "/a", 1: "a"}, "1: unknown; allowed: format, paths"),
-        ({"format": "csv", "paths": "/a", "where": "1"}, "where: unknown; allowed: format, paths"),
+        ({"format": "csv", "paths": "/a", 1: "a"}, "1: unknown; expected format, paths"),
+        ({"format": "csv", "paths": "/a", "where": "1"}, "where: unknown; expected format, paths"),
     ],
 )
 def test_an_invalid_field_is_named(given: dict[str, Any], complaint: str) -> None:

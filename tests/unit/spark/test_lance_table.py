@@ -516,11 +516,11 @@ def test_indices_are_listed_and_dropped_without_spark(orders: Table) -> None:
 @pytest.mark.parametrize(
     ("index_type", "arguments", "message"),
     [
-        ("TREE", {}, "index_type='TREE'; allowed: BTREE"),
+        ("TREE", {}, "index_type: expected one of BTREE, BITMAP.*, got 'TREE'"),
         ("BTREE", {"if_exists": "maybe"}, "if_exists: expected one of skip, extend, replace, fail"),
         ("BTREE", {"segments": 0}, "segments: .*at least 1"),
         ("BTREE", {"index_options": {"metric": "l2"}}, "not an option of BTREE"),
-        ("IVF_PQ", {"index_options": {"num_bits": 6}}, r"options\['num_bits'\]=6; allowed: 8, 4"),
+        ("IVF_PQ", {"index_options": {"num_bits": 6}}, r"options\['num_bits'\]: expected one of 8, 4, got 6"),
     ],
 )
 def test_a_wrong_argument_of_an_index_is_named(

@@ -207,7 +207,7 @@ def test_the_functions_error_names_column_and_fragment_and_keeps_what_is_committ
     [
         (lambda batch: batch["id"].slice(1), "returned 9 values for a batch of 10 rows"),
         (lambda batch: batch["word"], "returned values of type string, but the column is int64"),
-        (lambda _: [1], "returned a value of type list; allowed: a pyarrow.Array"),
+        (lambda _: [1], "returned a value of type list; expected a pyarrow.Array"),
         (lambda batch: batch, r"returned the columns \['id', 'word'\], but not 'n'"),
     ],
 )

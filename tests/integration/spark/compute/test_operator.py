@@ -83,7 +83,7 @@ def test_invalid_results_and_arguments_fail_without_retries(table: Maintained, r
         run(function=lambda _: 7, dtype="int64")
     with pytest.raises(AirflowFailException, match=r"columns: expected names among .* got \['ix'\]"):
         run(columns=["ix"])
-    with pytest.raises(TypeError, match="function: is of type int; allowed: a function or its path"):
+    with pytest.raises(TypeError, match="function: is of type int; expected a function or its path"):
         run(function=7)
     with pytest.raises(ValueError, match="batch_rows: expected a whole number of at least 1, got 0"):
         run(batch_rows=0)

@@ -36,12 +36,12 @@ def test_unset_options_are_left_to_lance() -> None:
 @pytest.mark.parametrize(
     ("index_type", "options", "message"),
     [
-        ("TREE", {}, "index_type='TREE'; allowed: BTREE, BITMAP"),
-        ("BTREE", {"metric": "l2"}, r"options\['metric'\]: not an option of BTREE; allowed: none"),
-        ("IVF_FLAT", {"num_bits": 8}, "not an option of IVF_FLAT; allowed: metric, num_partitions"),
-        ("IVF_FLAT", {"metric": "far"}, r"options\['metric'\]='far'; allowed: l2, cosine, dot"),
+        ("TREE", {}, "index_type: expected one of BTREE, BITMAP.*, got 'TREE'"),
+        ("BTREE", {"metric": "l2"}, r"options\['metric'\]: not an option of BTREE; expected none"),
+        ("IVF_FLAT", {"num_bits": 8}, "not an option of IVF_FLAT; expected metric, num_partitions"),
+        ("IVF_FLAT", {"metric": "far"}, r"options\['metric'\]: expected one of l2, cosine, dot.*, got 'far'"),
         ("IVF_HNSW_PQ", {"m": 0}, r"options\['m'\]: .*at least 1"),
-        ("IVF_PQ", {"num_bits": 5}, r"options\['num_bits'\]=5; allowed: 8, 4"),
+        ("IVF_PQ", {"num_bits": 5}, r"options\['num_bits'\]: expected one of 8, 4, got 5"),
     ],
 )
 def test_an_invalid_index_type_is_reported_with_the_allowed_ones(
