@@ -5,30 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 _LEAST_SECONDS = 1.0
-"""A rate over a shorter time says nothing."""
+"""The shortest time over which a rate is shown."""
 
 
-def counted(count: int, noun: str) -> str:
-    """Return a number of things: ``1 file``, ``2,000 files``."""
+def format_count(count: int, noun: str) -> str:
+    """Return a count with its noun: ``1 file``, ``2,000 files``."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def size_of(count: int) -> str:
-    """Return a number of bytes in bytes, kB or MB, so that a small one isn't shown as 0.0."""
+def format_size(count: int) -> str:
+    """Return a number of bytes with its unit, bytes, kB or MB: ``1.3 kB``."""
     if count < 1000:
-        return counted(count, "byte")
+        return format_count(count, "byte")
     if count < 999_950:
         return f"{count / 1e3:,.1f} kB"
     return f"{count / 1e6:,.1f} MB"
 
 
-def rate_of(rows: int, seconds: float) -> str:
-    """Return the rows per second in parentheses, after a space; empty if they say nothing."""
+def format_rate(rows: int, seconds: float) -> str:
+    """Return the rows per second as a suffix, `` (1,200 rows/s)``; empty if a rate means nothing."""
     rate = rows / max(seconds, 0.001)
     return f" ({rate:,.0f} rows/s)" if seconds >= _LEAST_SECONDS and rate >= 1 else ""
 
 
-def example_of(names: Iterable[str]) -> str:
-    """Return the first of some names, sorted, and the number of others: ``a and 2 more``."""
+def format_examples(names: Iterable[str]) -> str:
+    """Return the first name, in sorted order, and the number of the others: ``a and 2 more``."""
     first, *others = sorted(names)
     return f"{first} and {len(others)} more" if others else first

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 
 from airflow_provider_lancens import spec_errors
-from airflow_provider_lancens.formatting import example_of
+from airflow_provider_lancens.formatting import format_examples
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.locations import shown_location
 from airflow_provider_lancens.namespace.storage.file_paths import is_file_path
@@ -465,7 +465,7 @@ def _discard(target: ResolvedTable, staged: StagedVersion) -> None:
                 "table %s: staged version %d named files outside of the table, which are kept: %s",
                 target.id,
                 staged.version,
-                shown_location(example_of(foreign)),
+                shown_location(format_examples(foreign)),
             )
 
 
@@ -629,7 +629,7 @@ def _check_complete(target: ResolvedTable, staged: StagedVersion) -> None:
     if foreign := staged.foreign_paths:
         raise spec_errors.InvalidTableStateError(
             f"table {target.id}: staged version {staged.version} names files outside of the table, such as "
-            f"{shown_location(example_of(foreign))}: another client made it; discard it"
+            f"{shown_location(format_examples(foreign))}: another client made it; discard it"
         )
     files = target.dataset.manifests.stats(staged.files)
     # A clean-up goes by the age of each file, and a long write made the first ones long before it was staged.
@@ -644,5 +644,5 @@ def _check_complete(target: ResolvedTable, staged: StagedVersion) -> None:
     if missing := [path for path, file in files.items() if file is None]:
         raise spec_errors.InvalidTableStateError(
             f"table {target.id}: files of staged version {staged.version} were removed: "
-            f"{example_of(missing)}; discard it, and write it again"
+            f"{format_examples(missing)}; discard it, and write it again"
         )

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, ClassVar, Literal, TypeAlias
 
-from airflow_provider_lancens.formatting import counted, rate_of, size_of
+from airflow_provider_lancens.formatting import format_count, format_rate, format_size
 
 Outcome: TypeAlias = Literal["done", "found", "skipped", "unchanged", "staged", "planned"]
 """What a call did: ``done``, this call did it; ``found``, an earlier try of this execution did; ``skipped``,
@@ -169,13 +169,13 @@ class WriteResult(RowsResult):
         did = "committed" if self.staged_version is None else "staged"
         if self.outcome == "found":
             return f"{table}: an earlier try has {did} {where} ({self._size})"
-        fast = rate_of(self.written, self.seconds)
+        fast = format_rate(self.written, self.seconds)
         return f"{table}: {did} {where} with {self._size} in {self.seconds:.1f} s{fast}"
 
     @property
     def _size(self) -> str:
-        files = f"{counted(self.files, 'file')}, {size_of(self.bytes)}"
-        return f"{counted(self.written, 'row')}, {files}{self._of_table}"
+        files = f"{format_count(self.files, 'file')}, {format_size(self.bytes)}"
+        return f"{format_count(self.written, 'row')}, {files}{self._of_table}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +215,9 @@ class StreamResult(RowsResult):
     """Number of micro-batches that this run processed, also if an interrupted run had committed them."""
 
     def __str__(self) -> str:
-        wrote = f"{counted(self.epochs, 'epoch')} with {counted(self.written, 'row')}{self._of_table}"
+        wrote = (
+            f"{format_count(self.epochs, 'epoch')} with {format_count(self.written, 'row')}{self._of_table}"
+        )
         return f"table {self.table}: {wrote} committed up to version {self.version} in {self.seconds:.1f} s"
 
 
@@ -254,9 +256,9 @@ class ComputeResult(Result):
         if not self.is_done:
             return f"{what}: nothing to compute, still at version {self.version}"
         return (
-            f"{what}: computed {counted(self.computed, 'row')} in {counted(self.files, 'fragment')}, "
-            f"{size_of(self.bytes)}, in {counted(self.commits, 'version')} up to {self.version} in "
-            f"{self.seconds:.1f} s{rate_of(self.computed, self.seconds)}"
+            f"{what}: computed {format_count(self.computed, 'row')} in {format_count(self.files, 'fragment')}, "
+            f"{format_size(self.bytes)}, in {format_count(self.commits, 'version')} up to {self.version} in "
+            f"{self.seconds:.1f} s{format_rate(self.computed, self.seconds)}"
         )
 
 

@@ -27,7 +27,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_lancens import spec_errors
-from airflow_provider_lancens.formatting import counted, rate_of, size_of
+from airflow_provider_lancens.formatting import format_count, format_rate, format_size
 from airflow_provider_lancens.redaction import NAMES_OF_SECRETS, is_secret, redact
 from airflow_provider_lancens.spark.hive_tables import check_hive_tables, settings_of_server
 
@@ -387,10 +387,10 @@ class Stage:
 
     def __str__(self) -> str:
         # Neither is known of what Spark doesn't read itself, such as our own sources.
-        read = [counted(self.rows, "row")] if self.rows else []
-        read += [size_of(self.bytes)] if self.bytes else []
+        read = [format_count(self.rows, "row")] if self.rows else []
+        read += [format_size(self.bytes)] if self.bytes else []
         more = f", {', '.join(read)} read" if read else ""
-        return f"stage {self.number}: {self.done} of {counted(self.tasks, 'task')}{more}"
+        return f"stage {self.number}: {self.done} of {format_count(self.tasks, 'task')}{more}"
 
 
 class ProgressLog:
@@ -408,7 +408,7 @@ class ProgressLog:
             return
         self._reported, self._last = stages, now
         rows = sum(stage.rows or 0 for stage in stages)
-        _log.info("%s%s", "; ".join(map(str, stages)), rate_of(rows, now - self._started))
+        _log.info("%s%s", "; ".join(map(str, stages)), format_rate(rows, now - self._started))
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 import pytest
 
-from airflow_provider_lancens.formatting import counted, rate_of, size_of
+from airflow_provider_lancens.formatting import format_count, format_rate, format_size
 
 
 @pytest.mark.parametrize(
@@ -18,13 +18,13 @@ from airflow_provider_lancens.formatting import counted, rate_of, size_of
     ],
 )
 def test_a_size_is_shown_in_the_unit_that_it_needs(count: int, shown: str) -> None:
-    assert size_of(count) == shown
+    assert format_size(count) == shown
 
 
 def test_one_thing_is_singular() -> None:
-    assert [counted(count, "file") for count in (0, 1, 2_000)] == ["0 files", "1 file", "2,000 files"]
+    assert [format_count(count, "file") for count in (0, 1, 2_000)] == ["0 files", "1 file", "2,000 files"]
 
 
 def test_a_rate_of_less_than_a_row_a_second_or_over_less_than_a_second_is_left_out() -> None:
-    assert rate_of(1_000_000, 2.0) == " (500,000 rows/s)"
-    assert rate_of(1, 30.0) == rate_of(0, 30.0) == rate_of(100, 0.01) == ""
+    assert format_rate(1_000_000, 2.0) == " (500,000 rows/s)"
+    assert format_rate(1, 30.0) == format_rate(0, 30.0) == format_rate(100, 0.01) == ""

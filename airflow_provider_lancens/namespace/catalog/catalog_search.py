@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Any
 
 from airflow_provider_lancens import spec_errors
-from airflow_provider_lancens.formatting import example_of
+from airflow_provider_lancens.formatting import format_examples
 from airflow_provider_lancens.namespace.paging import all_names
 from airflow_provider_lancens.namespace.storage.clones import Clone, Clones, clone_at
 from airflow_provider_lancens.namespace.storage.location_overlap import ResolvedLocation
@@ -116,7 +116,7 @@ class CatalogOwners:
         more = (
             [f"the catalog has more than the {self.most} tables that are compared"] if self._exceeded else []
         )
-        unread = [f"{example_of(self._unread)} can't be described"] if self._unread else []
+        unread = [f"{format_examples(self._unread)} can't be described"] if self._unread else []
         return (*self.listing.unknown, *more, *unread)
 
     def _location(self, table: Id) -> str | None:
@@ -159,7 +159,7 @@ class CatalogClones:
         if exceeded:
             unknown.append(f"the catalog has more than the {MOST_READ} tables that are searched")
         if self._unread:
-            unknown.append(f"{example_of(self._unread)} can't be read")
+            unknown.append(f"{format_examples(self._unread)} can't be read")
         return Clones(tuple(found), tuple(unknown))
 
     def _clone(self, table: Id, source: ResolvedLocation) -> Clone | None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from airflow_provider_lancens import spec_errors
-from airflow_provider_lancens.formatting import example_of
+from airflow_provider_lancens.formatting import format_examples
 from airflow_provider_lancens.identifiers import NamespaceId, TableId
 from airflow_provider_lancens.namespace import table_properties
 from airflow_provider_lancens.namespace.config import StorageConfig
@@ -75,7 +75,7 @@ class CloneSearch:
             with ThreadPoolExecutor(min(_THREADS, len(read)), thread_name_prefix="lance-clones") as pool:
                 found = [clone for clone in pool.map(lambda table: self._clone(table, source), read) if clone]
         if self._unread:
-            self._unknown.append(f"{example_of(self._unread)} can't be read")
+            self._unknown.append(f"{format_examples(self._unread)} can't be read")
         return Clones(tuple(found), tuple(self._unknown))
 
     def _databases(self) -> Iterator[NamespaceId]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from airflow_provider_lancens import spec_errors
-from airflow_provider_lancens.formatting import example_of
+from airflow_provider_lancens.formatting import format_examples
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace import table_properties
 from airflow_provider_lancens.namespace.managed.high_water_mark import HighWaterMark
@@ -87,7 +87,7 @@ class Comparison:
     def _missing(self) -> str:
         if self.verdict != FILES_MISSING:
             return ""
-        lacking = f"it refers to files that were removed, such as {example_of(self.missing_files)}"
+        lacking = f"it refers to files that were removed, such as {format_examples(self.missing_files)}"
         if self.lacks_indices_alone:
             return f"{lacking}; only indices are lost, and no row: build them again, with if_exists='replace'"
         if self.complete_version is None:
@@ -184,7 +184,7 @@ class RepairOperations:
         )
         raise spec_errors.InvalidTableStateError(
             f"table {catalog_table.id}: version {newest} of the storage was not adopted, since it refers to "
-            f"files that are missing, such as {example_of(missing)}; {advice}"
+            f"files that are missing, such as {format_examples(missing)}; {advice}"
         )
 
     def _stored_versions(self, catalog_table: CatalogTable) -> StoredVersions:

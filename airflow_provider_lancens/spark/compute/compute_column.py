@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.conditions import Condition, is_null, parse_condition
-from airflow_provider_lancens.formatting import counted, size_of
+from airflow_provider_lancens.formatting import format_count, format_size
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.spark.blobs import inner_blob, is_blob
 from airflow_provider_lancens.spark.commit.committer import Committer
@@ -378,8 +378,8 @@ class _Round:
             self.of.latest.version,
             left,
             count,
-            counted(made.rows, "row"),
-            size_of(made.bytes),
+            format_count(made.rows, "row"),
+            format_size(made.bytes),
         )
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
 from airflow_provider_lancens import spec_errors
-from airflow_provider_lancens.formatting import counted, size_of
+from airflow_provider_lancens.formatting import format_count, format_size
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.locations import is_local
 from airflow_provider_lancens.namespace.storage import purge
@@ -451,8 +451,8 @@ def _tagged(opened: MaintainedTable, expired: Sequence[str]) -> int:
 def _sentence(result: ExpireResult) -> str:
     did = "would remove" if result.outcome == "planned" else "removed"
     return (
-        f"table {result.table}: {did} {counted(result.versions, 'version')}, "
-        f"{counted(result.files, 'file')}, {size_of(result.bytes)}; "
+        f"table {result.table}: {did} {format_count(result.versions, 'version')}, "
+        f"{format_count(result.files, 'file')}, {format_size(result.bytes)}; "
         f"tags keep {result.kept_by_tag} older versions"
         + (f"; {result.expired_keys} idempotency keys expired" if result.expired_keys else "")
         + (f"; {len(result.expired_bookmarks)} bookmarks expired" if result.expired_bookmarks else "")

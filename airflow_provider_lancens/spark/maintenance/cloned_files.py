@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from airflow_provider_lancens.formatting import counted
+from airflow_provider_lancens.formatting import format_count
 from airflow_provider_lancens.namespace.storage.clones import Clone
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 
@@ -73,6 +73,6 @@ class ClonedFiles:
                 "table %s: kept %s that shallow clones refer to: %s; to free them, drop a clone, or "
                 "overwrite it with its own rows",
                 self.target.id,
-                counted(len(self.kept), "file"),
+                format_count(len(self.kept), "file"),
                 ", ".join(sorted(self.clones)),
             )

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from airflow_provider_lancens.formatting import counted
+from airflow_provider_lancens.formatting import format_count
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.spark.maintenance.maintenance_options import (
     CompactionOptions,
@@ -101,7 +101,7 @@ def planned_compaction(
         plan = plan_compaction(state.dataset, options)
         tasks: Sequence[CompactionTask] = plan.tasks
     fragments = sum(len(task.fragments) for task in tasks)
-    found = f"{counted(fragments, 'fragment')} would be rewritten by {counted(len(tasks), 'task')}"
+    found = f"{format_count(fragments, 'fragment')} would be rewritten by {format_count(len(tasks), 'task')}"
     reason = found if tasks else _NOTHING
     _log.info("table %s: %s", state.table, reason)
     return _result(

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.types as kinds
 
 from airflow_provider_lancens import spec_errors
-from airflow_provider_lancens.formatting import example_of
+from airflow_provider_lancens.formatting import format_examples
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.lance_errors import LANCE_ERRORS
 from airflow_provider_lancens.namespace.storage.vended_options import snapshot
@@ -635,7 +635,7 @@ def _extension(opened: MaintainedTable, spec: IndexSpec, present: Any, segments:
             "table %s: index %r is built anew, since files of it are lost: %s",
             opened.target.id,
             spec.name,
-            example_of(lost),
+            format_examples(lost),
         )
         return None
     storage_options = opened.target.dataset.storage_options

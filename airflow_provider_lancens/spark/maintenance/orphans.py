@@ -19,7 +19,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Self
 
 from airflow_provider_lancens import spec_errors
-from airflow_provider_lancens.formatting import counted, size_of
+from airflow_provider_lancens.formatting import format_count, format_size
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.storage.object_store import (
     MANIFEST_SUFFIX,
@@ -93,7 +93,9 @@ def remove_orphans(
         threshold = time_before(now.began(), older_than)
         result = _Search(target, now.files, threshold, started).remove(dry_run=dry_run)
     action = "would be removed" if dry_run else "removed"
-    found = f"{counted(result.files, 'file')}, {size_of(result.bytes)}" if result.files else "no files"
+    found = (
+        f"{format_count(result.files, 'file')}, {format_size(result.bytes)}" if result.files else "no files"
+    )
     _log.info("table %s: %s %s", result.table, found, action)
     return result
 

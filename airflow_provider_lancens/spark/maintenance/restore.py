@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from airflow_provider_lancens import spec_errors
-from airflow_provider_lancens.formatting import example_of
+from airflow_provider_lancens.formatting import format_examples
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.storage.missing_files import StoredVersions
 from airflow_provider_lancens.namespace.storage.object_store import is_detached
@@ -328,7 +328,7 @@ def _check_whole(target: ResolvedTable, latest: LanceDataset, version: int) -> N
         check_not_removed(latest, target.dataset.manifests, version)
         raise spec_errors.InvalidTableStateError(
             f"table {target.id}: version {version} refers to files that were removed: "
-            f"{example_of(missing)}; choose an older version that Table.check reports as complete"
+            f"{format_examples(missing)}; choose an older version that Table.check reports as complete"
         )
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from airflow_provider_lancens import spec_errors
-from airflow_provider_lancens.formatting import counted, size_of
+from airflow_provider_lancens.formatting import format_count, format_size
 from airflow_provider_lancens.namespace.storage.write_leases import HEARTBEAT, LEASES
 from airflow_provider_lancens.spark.commit.write_lease import WriteLease
 from airflow_provider_lancens.spark.write.batch_sizing import bytes_of
@@ -42,7 +42,7 @@ class RunningTasks(NamedTuple):
 
     def __str__(self) -> str:
         tasks = "1 running task has" if self.tasks == 1 else f"{self.tasks} running tasks have"
-        return f"{tasks} written {counted(self.rows, 'row')}, {size_of(self.bytes)} in memory"
+        return f"{tasks} written {format_count(self.rows, 'row')}, {format_size(self.bytes)} in memory"
 
 
 @dataclass(frozen=True, slots=True)
