@@ -160,10 +160,9 @@ class BlockExecution(Execution):
         for name in _CONDITIONS:
             check_condition(name, given.get(name))
 
-    def record_read(self, table: TableId, *versions: int | None) -> None:
+    def record_read(self, table: TableId, location: str, *versions: int | None) -> None:
         """See `Execution.record_read`."""
-        recorded = versions[0] if len(versions) == 1 else (str(table), *versions)
-        self._task.read.setdefault(str(table), []).append(recorded)
+        self._task.read.setdefault(str(table), []).append((location, *versions))
 
     @property
     def execution_id(self) -> str | None:

@@ -74,11 +74,12 @@ class Execution:
     def check_given(self, method: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         """Check arguments of a method as they were given."""
 
-    def record_read(self, table: TableId, *versions: int | None) -> None:
+    def record_read(self, table: TableId, location: str, *versions: int | None) -> None:
         """Record a read.
 
         Args:
             table: the table.
+            location: where it is, which tells it from others of its name.
             versions: the version that is read, and for changes the version that they follow.
         """
 

@@ -89,7 +89,11 @@ class FunctionInputs:
     def identity(self, reading: Reading) -> dict[str, tuple[Any, ...]]:
         """Return what decides the rows that a reading reads, for a fingerprint."""
         return {
-            name: (table.table, table.version, *([table.previous_version] if name in reading else []))
+            name: (
+                *(table.table, table.version),
+                *([table.previous_version] if name in reading else []),
+                *([] if table.location is None else [table.location]),
+            )
             for name, table in self.tables.items()
         }
 
@@ -135,7 +139,12 @@ class _Reads(Execution):
                 "LanceFindChangesOperator or of LanceTableVersionSensor in inputs"
             )
 
-    def record_read(self, table: TableId, *versions: int | None) -> None:
+    def record_read(
+        self,
+        table: TableId,
+        location: str,  # noqa: ARG002 an input is opened at its location
+        *versions: int | None,
+    ) -> None:
         """See `Execution.record_read`."""
         self.changed |= {
             name

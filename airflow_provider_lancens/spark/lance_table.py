@@ -304,7 +304,7 @@ class Table:
 
         spark = self.lake.spark
         with self._opened() as (target, dataset):
-            self.lake.execution.record_read(self._table, dataset.version)
+            self.lake.execution.record_read(self._table, target.dataset.location, dataset.version)
             return read_opened(spark, target, dataset, columns, filter, blobs)
 
     @_verb("opening")
@@ -1642,9 +1642,9 @@ class Changes:
         table = self.table
         with table.lake.attempt(f"reading changes of table {table.name!r}"):
             check_arguments(Changes.read, (), {"columns": columns, "filter": filter})
-            spark = table.lake.spark
-            table.lake.execution.record_read(table._table, self.version, self._previous)
+            spark, execution = table.lake.spark, table.lake.execution
             with table._resolved() as target:
+                execution.record_read(table._table, target.dataset.location, self.version, self._previous)
                 return read_changes(
                     spark,
                     target,

@@ -27,7 +27,7 @@ from airflow_provider_lancens.hooks.lance_hook import LanceHook
 from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.operators._spark.spark_operator import TaskKilled
 from airflow_provider_lancens.operators.taskflow import lance_spark
-from airflow_provider_lancens.sensors.version_bounds import versions_in_xcoms
+from airflow_provider_lancens.sensors.version_bounds import commits_in_xcoms
 from airflow_provider_lancens.spark import ColumnFunctionError
 from airflow_provider_lancens.spark.lance_catalog import LanceCatalog
 from airflow_provider_lancens.spark.options import WriteIdentity
@@ -101,6 +101,12 @@ def ids(lake: LanceCatalog, table: Any) -> list[int]:
     return sorted(row["id"] for row in lake.table(table).read().collect())
 
 
+def told_versions(pushed: dict[str, Any]) -> dict[TableId, list[int]]:
+    """The versions that sensors downstream take for the task's."""
+    told = commits_in_xcoms(pushed[WRITES_XCOM])
+    return {table: [made.version for made in commits] for table, commits in told.items()}
+
+
 def test_what_a_function_wrote_is_told_to_sensors_whatever_it_returns(
     own: Try, tables: list[str], pushed: dict[str, Any]
 ) -> None:
@@ -110,7 +116,7 @@ def test_what_a_function_wrote_is_told_to_sensors_whatever_it_returns(
 
     own(write_both)
 
-    assert versions_in_xcoms(pushed[WRITES_XCOM]) == {TableId.parse(table): 1 for table in tables}
+    assert told_versions(pushed) == {TableId.parse(table): [1] for table in tables}
 
 
 def test_a_restore_is_made_once_by_all_tries_of_a_task(
@@ -126,13 +132,13 @@ def test_a_restore_is_made_once_by_all_tries_of_a_task(
     for run_id in ("first", "wrong"):
         own(append, run_id)
     restored = own(undo, "undo")
-    told = versions_in_xcoms(pushed[WRITES_XCOM])
+    told = told_versions(pushed)
     own(append, "later")
     again = own(undo, "undo")
 
     assert (restored[:2], again[:2]) == (("done", 3), ("found", 3))
     assert restored[2] == again[2] == f"dag/own/undo/{tables[0]}"
-    assert told == {TableId.parse(tables[0]): 3}
+    assert told == {TableId.parse(tables[0]): [3]}
 
 
 def test_writes_in_several_blocks_of_a_task_are_numbered_like_those_in_one(
@@ -150,9 +156,9 @@ def test_writes_in_several_blocks_of_a_task_are_numbered_like_those_in_one(
         return outcomes
 
     assert (run(), run()) == (["done", "done"], ["found", "found"])
-    assert versions_in_xcoms(pushed[WRITES_XCOM]) == {
-        TableId.parse(tables[0]): 2,
-        TableId.parse(tables[1]): 1,
+    assert told_versions(pushed) == {
+        TableId.parse(tables[0]): [2],
+        TableId.parse(tables[1]): [1],
     }
 
 
@@ -501,6 +507,28 @@ def test_tables_read_by_the_task_are_part_of_its_fingerprint(own: Try, tables: l
 
     assert (written["inserted"], written["version"], again["outcome"]) == (5, 1, "skipped")
     assert [(one["inserted"], one["version"]) for one in others] == [(10, 2), (0, 3)]
+
+
+def test_a_table_that_was_created_again_is_written_again_although_it_has_the_same_version(
+    own: Try, tables: list[str]
+) -> None:
+    readings, means = tables
+    if_changed = WriteIdentity(on_existing_key="redo_if_changed")
+
+    def summarized(lake: LanceCatalog) -> Any:
+        return lake.table(means).overwrite(lake.table(readings).read(), key=if_changed).as_dict()
+
+    def created_again(lake: LanceCatalog) -> Any:
+        lake.drop_table(readings)
+        return lake.declare_table(readings).append(lake.spark.range(5, 8)).version
+
+    own(lambda lake: lake.table(readings).append(lake.spark.range(5)), "load")
+    assert own(summarized)["inserted"] == 5
+    assert own(summarized, clears=1)["outcome"] == "skipped"
+    assert own(created_again, "load again") == 1
+
+    assert own(summarized, clears=2)["outcome"] == "done"
+    assert own(lambda lake: ids(lake, means)) == [5, 6, 7]
 
 
 def test_the_asset_of_each_written_table_gets_its_version(

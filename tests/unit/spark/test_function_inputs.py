@@ -59,5 +59,15 @@ def test_a_fingerprint_has_the_versions_and_where_changes_begin_that_are_read() 
     assert INPUTS.identity(frozenset({"orders"}))["orders"] == ("db$orders", 7, 5)
 
 
+def test_a_fingerprint_differs_for_another_table_of_the_name_at_the_same_version() -> None:
+    former, new = (
+        FunctionInputs({"orders": FunctionInput("db$orders", 7, 5, location)}) for location in ("/a", "/b")
+    )
+
+    for reading in (WHOLE, frozenset({"orders"})):
+        assert former.identity(reading) != new.identity(reading)
+    assert FunctionInputs.parse(json.loads(json.dumps(former.plain()))) == former
+
+
 def test_inputs_are_the_same_after_they_were_serialized() -> None:
     assert FunctionInputs.parse(json.loads(json.dumps(INPUTS.plain()))) == INPUTS
