@@ -5,9 +5,8 @@
 
 On the command line: ``python -m airflow_provider_lancens.embedded --folder metastore``.
 
-How it is built: `server` starts and stops, with `lock` (one server a folder), `java` (which Java),
-`jvm` (the process, and the Python gateway into it), `thrift_service` (the server's own pieces put
-together on loopback) and `probe` (does it answer). `distribution` describes the jars to run.
+Modules: `server` starts and stops a metastore, locks its folder, and describes the jars to run; `java` finds
+Java, and runs it as a process with a Python gateway.
 """
 
 from airflow_provider_lancens.embedded.exceptions import (

@@ -66,9 +66,9 @@ class LanceHiveHook(LanceHook):
 
     def hive_tables_conf(self, given: Mapping[str, str]) -> dict[str, str]:
         """See `LanceHook.hive_tables_conf`."""
-        from airflow_provider_lancens.hooks.metastore_of_spark import conf_for_hive_tables
+        from airflow_provider_lancens.hooks.hive_tables_conf import spark_conf_of_hive_tables
 
-        return conf_for_hive_tables(self.lance_conn_id, self.namespace_properties(), given)
+        return spark_conf_of_hive_tables(self.lance_conn_id, self.namespace_properties(), given)
 
     def list_foreign_tables(self, database: str) -> Sequence[ForeignTable]:
         """See `LanceHook.list_foreign_tables`."""

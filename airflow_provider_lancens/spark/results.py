@@ -256,8 +256,9 @@ class ComputeResult(Result):
         if not self.is_done:
             return f"{what}: nothing to compute, still at version {self.version}"
         return (
-            f"{what}: computed {format_count(self.computed, 'row')} in {format_count(self.files, 'fragment')}, "
-            f"{format_size(self.bytes)}, in {format_count(self.commits, 'version')} up to {self.version} in "
+            f"{what}: computed {format_count(self.computed, 'row')} in "
+            f"{format_count(self.files, 'fragment')}, {format_size(self.bytes)}, in "
+            f"{format_count(self.commits, 'version')} up to {self.version} in "
             f"{self.seconds:.1f} s{format_rate(self.computed, self.seconds)}"
         )
 

@@ -1,4 +1,4 @@
-"""Spark's configuration for the Hive tables of a metastore, from the properties of a connection."""
+"""Spark's configuration to read the Hive tables of a connection's metastore."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException, 
 _SASL_SECURITY = "spark.hadoop.hadoop.security.authentication"
 
 
-def conf_for_hive_tables(
+def spark_conf_of_hive_tables(
     conn_id: str, properties: Mapping[str, str], given: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return the configuration by which Spark reads a metastore's tables as this provider does.
+    """Return the configuration by which Spark reads the Hive tables of a metastore.
 
-    Spark's client takes the realm of the metastore's Kerberos principal, and the trusted authorities of TLS
-    in a keystore of Java, from settings that have no equivalent among the properties.
+    Two settings of Spark's client have no equivalent among the properties, and must be given: the realm of the
+    metastore's Kerberos principal, and a Java keystore with the trusted authorities of TLS.
 
     Args:
         conn_id: the connection, for messages.
         properties: the namespace's properties.
-        given: Spark's other configuration, which may have what the properties don't tell.
+        given: Spark's other configuration, in which these settings are given.
 
     Raises:
         AirflowFailException: a property is invalid, a setting is missing, or Spark's client can't log in that
