@@ -86,6 +86,8 @@ class LanceRestoreOperator(LanceOperator):
         version: the version to restore: a number; a time with a time zone in the past, which means the
             version that was the newest then; or the name of a tag. Templated.
         dry_run: only list the commits that would be undone; there is no commit and no asset event.
+        location: where the table was, from the XCom that `version` is from: if another table has the name by
+            then, the task fails, and nothing is restored. None doesn't check it. Templated.
         key: identifies this restore. By default it consists of the DAG, the task, the item of a mapped task,
             and the data interval, or the run if there is no interval. Templated.
         on_existing_key: what to do if another execution, such as one before a clear, has committed under the
@@ -99,6 +101,7 @@ class LanceRestoreOperator(LanceOperator):
     template_fields: Sequence[str] = (
         "table",
         "version",
+        "location",
         "key",
         *LanceOperator.template_fields,
     )
@@ -110,6 +113,7 @@ class LanceRestoreOperator(LanceOperator):
         table: str,
         version: VersionLike,
         dry_run: bool = False,
+        location: str | None = None,
         key: str | None = None,
         on_existing_key: OnExistingKey = "redo",
         **kwargs: Any,
@@ -120,6 +124,7 @@ class LanceRestoreOperator(LanceOperator):
         self.table = table
         self.version = version
         self.is_dry_run = check_flag("dry_run", dry_run)  # `dry_run` is a method of every operator
+        self.location = location
         self.key = key
         self.on_existing_key: OnExistingKey = on_existing_key
 
@@ -127,8 +132,8 @@ class LanceRestoreOperator(LanceOperator):
         """Return the restore of an earlier run, or restore the version.
 
         Raises:
-            AirflowFailException: there is no such table, tag or version, the version lacks files, or the key
-                was committed with other arguments.
+            AirflowFailException: there is no such table, tag or version, the version lacks files, the table
+                is at another location, or the key was committed with other arguments.
             LanceRetryableError: others committed meanwhile, or the metastore or the storage is unavailable.
         """
         from airflow_provider_lancens.lineage.task_lineage import TableWrite
@@ -136,7 +141,9 @@ class LanceRestoreOperator(LanceOperator):
         table, wanted = parse_table(self.table), _given_version(self.version)
         with self.opened(context) as lake:
             identity = identity_in(lake, table, self.key, self.on_existing_key, context)
-            result = lake.table(table).restore(wanted, dry_run=self.is_dry_run, key=identity)
+            result = lake.table(table).restore(
+                wanted, dry_run=self.is_dry_run, key=identity, location=parse_text(self.location)
+            )
             write = TableWrite(
                 table=table,
                 version=result.version,

@@ -96,8 +96,8 @@ class LanceTagOperator(LanceOperator):
             later, after the commit of the next version, unless that was cleaned up; then a clean-up makes
             the tag expire, and logs a warning. By default it doesn't expire.
         location: where the table was that has the version, from the XCom that the version is from: if another
-            table has the name by then, the task fails, and the tag isn't moved. None or empty doesn't check
-            it. Templated.
+            table has the name by then, the task fails, and the tag isn't moved. None doesn't check it.
+            Templated.
         lance_conn_id: a connection of any of this provider's types. Templated.
     """
 

@@ -163,7 +163,7 @@ class Table:
             )
         # The rows of a first version are changes since version 0.
         previous = _number_in(result, "previous_version") or 0 if "previous_version" in result else None
-        return cls(lake, table, version, previous, location=_location_in(result))
+        return cls(lake, table, version, previous, location=_parsed_location(result.get("location")))
 
     def __repr__(self) -> str:
         return f"Table({self.name!r}{f', version {self._at}' if self.is_pinned else ''})"
@@ -546,7 +546,9 @@ class Table:
         return self.lake.execution.write(PendingWrite(self._table, identity, commit))
 
     @_verb("restoring", writes=True)
-    def restore(self, version: VersionLike, *, dry_run: bool = False, key: Key = None) -> RestoreResult:
+    def restore(
+        self, version: VersionLike, *, dry_run: bool = False, key: Key = None, location: str | None = None
+    ) -> RestoreResult:
         """Make an older version the newest again, by a new commit; no Spark is needed.
 
         Args:
@@ -554,6 +556,8 @@ class Table:
             dry_run: only return the commits that it would undo; nothing is written, and the key isn't looked
                 up.
             key: see `append`.
+            location: where the table was, from the result or the XCom that `version` is from: if another
+                table has the name by then, nothing is restored. None doesn't check it.
 
         Returns:
             The version that was made, and the commits that it undoes. Of a dry run, the newest version.
@@ -566,16 +570,17 @@ class Table:
                 `on_existing_key` is ``skip``; or others have changed rows since the restore that is repeated.
             ConcurrentModificationError: (14) others committed meanwhile, or a clean-up may be removing the
                 version; nothing was committed.
-            InvalidTableStateError: (19) the version lacks files, or every version does; or metastore and
-                storage disagree on which version is the newest.
+            InvalidTableStateError: (19) the version lacks files, or every version does; metastore and storage
+                disagree on which version is the newest; or the table is at another location.
         """
         from airflow_provider_lancens.spark.maintenance.restore import planned_restore, restore_version
 
         identity = _identity_of(key, "the version is that of a restore")
         if version is None:
             raise spec_errors.InvalidInputError("version: expected the version to restore, got None")
+        place = _parsed_location(location)
         if dry_run:
-            return planned_restore(self.lake.source, self._table, version, key=identity.key)
+            return planned_restore(self.lake.source, self._table, version, key=identity.key, location=place)
 
         def commit(identity: WriteIdentity, _: Begin) -> RestoreResult:
             return restore_version(
@@ -585,6 +590,7 @@ class Table:
                 key=identity.key,
                 on_existing_key=identity.on_existing_key,
                 execution_id=identity.execution_id,
+                location=place,
             )
 
         restored = self.lake.execution.write(PendingWrite(self._table, identity, commit))
@@ -1701,13 +1707,12 @@ def _number_in(result: Mapping[str, Any], field: str) -> int | None:
     raise spec_errors.InvalidInputError(f"{field}: expected a whole number of at least 0, got {value!r}")
 
 
-def _location_in(result: Mapping[str, Any]) -> str | None:
-    """Return the location in a result; None if it has none.
+def _parsed_location(value: Any) -> str | None:
+    """Return the location of a result; None if it has none.
 
     Raises:
         InvalidInputError: (13) it isn't text, or not a location that a table may have.
     """
-    value = result.get("location")
     if value is None or value == "":
         return None
     if not isinstance(value, str):

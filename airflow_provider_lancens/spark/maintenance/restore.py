@@ -145,6 +145,7 @@ def restore_version(
     key: str | None = None,
     on_existing_key: OnExistingKey = "redo",
     execution_id: str | None = None,
+    location: str | None = None,
 ) -> RestoreResult:
     """Restore an older version by a new commit; nothing is removed.
 
@@ -163,6 +164,7 @@ def restore_version(
     wanted = WantedVersion.of(version)
     identity = WriteIdentity(key, str(wanted) or None, on_existing_key, execution_id)
     with resolved_table(namespace, table) as target:
+        target.check_location(location, version)
         lookup = look_up(target, identity, replaces_rows=False)
         if lookup.earlier is not None:
             result = _earlier_result(lookup, lookup.earlier)
@@ -186,10 +188,12 @@ def planned_restore(
     version: VersionLike | None = None,
     *,
     key: str | None = None,
+    location: str | None = None,
 ) -> RestoreResult:
     """Return what a restore would undo; see `restore_version` for the arguments. The key isn't looked up."""
     started, wanted = time.monotonic(), WantedVersion.of(version)
     with resolved_table(namespace, table) as target:
+        target.check_location(location, version)
         latest = open_version(target, None)
         restored = _version_to_restore(target, latest, wanted)
         undone = _commits_after(target, latest, restored)

@@ -102,19 +102,19 @@ class ResolvedTable:
                 f"{self.declared_layout[:200]!r}, which is no layout ({error}); correct or remove it"
             ) from error
 
-    def check_location(self, location: str | None, version: int | None) -> None:
+    def check_location(self, location: str | None, version: object) -> None:
         """Refuse a table that was declared under this name after a version was returned.
 
         Args:
             location: where the table was that has the version; None if that isn't known.
-            version: the version, for the message.
+            version: the version, by its number or what else names it, for the message.
 
         Raises:
             InvalidTableStateError: (19) this one is at another location. It isn't retried: a later try would
                 find what this one has written, and pass over the rows of the other table.
         """
         if location is not None and location != self.dataset.location:
-            shown = staged_name(version) if version is not None and is_detached(version) else version
+            shown = staged_name(version) if isinstance(version, int) and is_detached(version) else version
             raise spec_errors.InvalidTableStateError(
                 f"table {self.id} was dropped and declared again, or registered at another location, after "
                 f"its version {shown} was returned: it was at {shown_location(location)}, and is at "

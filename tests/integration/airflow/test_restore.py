@@ -70,6 +70,23 @@ def test_a_version_is_restored_and_the_event_says_which(restore: Restore, flight
     assert flights.namespace.describe_table(DescribeTableRequest(id=flights.id)).version == 4
 
 
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_a_version_of_an_xcom_is_not_restored_in_a_table_that_was_declared_again(
+    restore: Restore, flights: Table, dry_run: bool
+) -> None:
+    described = flights.namespace.describe_table(DescribeTableRequest(id=flights.id))
+    place = {"version": "2", "location": described.location, "dry_run": dry_run}
+    assert restore(**place, run_id="before")[0]["restored_version"] == 2
+    flights.drop()
+    flights.declare(managed_by="impl")
+    for _ in range(3):
+        flights.advance()
+
+    with pytest.raises(AirflowFailException, match=r"was dropped and declared again.*its version 2 was"):
+        restore(**place)
+    assert rows(flights) == 3
+
+
 def test_a_cleared_task_restores_again_unless_others_have_changed_rows(
     restore: Restore, flights: Table
 ) -> None:
