@@ -72,7 +72,7 @@ def run(make: MakeTable, seed: int, drawn: Sequence[Drawn], *, stable: bool | No
         work.table.set_zone(zone)
         outcome.script.append(f"# stable row ids: {work.stable}, managed: {work.table.managed}, zone: {zone}")
         for step, arguments in [(first_write, seed), *drawn]:
-            outcome.counts[_take(work, step, arguments)] += 1
+            outcome.counts[take(work, step, arguments)] += 1
             outcome.steps += 1
             at_the_end = outcome.steps > len(drawn)
             outcome.counts.update(check(work, random.Random(arguments), at_the_end=at_the_end))
@@ -85,7 +85,7 @@ def run(make: MakeTable, seed: int, drawn: Sequence[Drawn], *, stable: bool | No
     return outcome
 
 
-def _take(work: Work, step: Step, arguments: int) -> str:
+def take(work: Work, step: Step, arguments: int) -> str:
     """Take a step, and note in the model what it must have done; return what came of it."""
     name = step.__name__
     before = work.model.states.get(work.model.newest)
