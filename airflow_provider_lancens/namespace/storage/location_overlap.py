@@ -77,6 +77,14 @@ class ResolvedLocation:
         return self.lies_in(other) or other.lies_in(self)
 
 
+def is_same_place(location: str, other: str) -> bool:
+    """Return whether two locations are the same place, such as through a symbolic link."""
+    if location == other:
+        return True
+    place, other_place = ResolvedLocation(location), ResolvedLocation(other)
+    return place.lies_in(other_place) and other_place.lies_in(place)
+
+
 def store_of(location: str) -> str:
     """Return what holds a location: a scheme with a bucket, or ``file`` for a local path."""
     return _split_location(location)[0]

@@ -16,6 +16,7 @@ from airflow_provider_lancens.namespace.managed.managed_versions import unknown_
 from airflow_provider_lancens.namespace.property_keys import storage_options
 from airflow_provider_lancens.namespace.storage.allowed_locations import AllowedLocations
 from airflow_provider_lancens.namespace.storage.clones import Clones
+from airflow_provider_lancens.namespace.storage.location_overlap import is_same_place
 from airflow_provider_lancens.namespace.storage.object_store import VERSIONS, detached_name, is_detached
 from airflow_provider_lancens.namespace.storage.referenced_files import check_bases
 from airflow_provider_lancens.namespace.storage.vended_options import EXPIRES_AT, VendedOptions
@@ -113,7 +114,7 @@ class ResolvedTable:
             InvalidTableStateError: (19) this one is at another location. It isn't retried: a later try would
                 find what this one has written, and pass over the rows of the other table.
         """
-        if location is not None and location != self.dataset.location:
+        if location is not None and not is_same_place(location, self.dataset.location):
             shown = staged_name(version) if isinstance(version, int) and is_detached(version) else version
             raise spec_errors.InvalidTableStateError(
                 f"table {self.id} was dropped and declared again, or registered at another location, after "

@@ -101,6 +101,19 @@ def test_the_text_of_a_location_may_differ(lake: Lake) -> None:
         assert lake.table().lake.table({**result, "location": location}).to_arrow().num_rows == 4
 
 
+def test_a_table_is_the_same_through_a_symbolic_link(lake: Lake, tmp_path: Path) -> None:
+    result = lake.table().append(rows(9)).as_dict()
+    link = tmp_path / "link"
+    link.symlink_to(Path(result["location"]).parent)
+    through_link = {**result, "location": str(link / Path(result["location"]).name)}
+
+    assert lake.table().lake.table(through_link).to_arrow().num_rows == 4
+    lake.namespace.drop_table(TABLE)
+    declare(lake, 4, 5, 6, 7)
+    with refused():
+        lake.table().lake.table(through_link).to_arrow()
+
+
 @pytest.mark.parametrize("location", [7, "../orders", "s3://key:secret@bucket/t.lance"])
 def test_an_invalid_location_of_a_result_is_refused(lake: Lake, location: Any) -> None:
     result = lake.table().append(rows(9)).as_dict()
