@@ -14,8 +14,8 @@ def spark_conf_of_hive_tables(
 ) -> dict[str, str]:
     """Return the configuration by which Spark reads the Hive tables of a metastore.
 
-    Two settings of Spark's client have no equivalent among the properties, and must be given: the realm of the
-    metastore's Kerberos principal, and a Java keystore with the trusted authorities of TLS.
+    Two settings of Spark's client have no equivalent among the properties, and must be given: the realm of
+    the metastore's Kerberos principal, and a Java keystore with the trusted authorities of TLS.
 
     Args:
         conn_id: the connection, for messages.

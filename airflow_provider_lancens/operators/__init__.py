@@ -19,10 +19,12 @@ if TYPE_CHECKING:
         LanceOverwriteOperator,
         LanceUpsertOperator,
     )
-    from airflow_provider_lancens.operators.maintain_table import LanceMaintainOperator
     from airflow_provider_lancens.operators.maintenance import (
+        LanceCleanUpVersionsOperator,
         LanceCompactTableOperator,
         LanceCreateIndexOperator,
+        LanceMaintainOperator,
+        LanceRemoveOrphansOperator,
     )
     from airflow_provider_lancens.operators.namespaces import (
         LanceCreateNamespaceOperator,
@@ -38,10 +40,6 @@ if TYPE_CHECKING:
         LanceRestoreOperator,
     )
     from airflow_provider_lancens.operators.stream import LanceStreamOperator
-    from airflow_provider_lancens.operators.table_clean_up import (
-        LanceCleanUpVersionsOperator,
-        LanceRemoveOrphansOperator,
-    )
     from airflow_provider_lancens.operators.tables import (
         LanceDeclareTableOperator,
         LanceDeregisterTableOperator,
@@ -100,7 +98,7 @@ __getattr__ = lazy_exports(
         "LanceAlterTableOperator": "alter_table",
         "LanceAppendOperator": "ingest",
         "LanceCheckTableOperator": "version_authority",
-        "LanceCleanUpVersionsOperator": "table_clean_up",
+        "LanceCleanUpVersionsOperator": "maintenance",
         "LanceCompactTableOperator": "maintenance",
         "LanceComputeColumnOperator": "computed_column",
         "LanceConvertTableOperator": "version_authority",
@@ -116,12 +114,12 @@ __getattr__ = lazy_exports(
         "LanceFindChangesOperator": "changes",
         "LanceFindReleaseOperator": "release_sets",
         "LanceFindVersionOperator": "restore_table",
-        "LanceMaintainOperator": "maintain_table",
+        "LanceMaintainOperator": "maintenance",
         "LanceOverwriteOperator": "ingest",
         "LancePublishOperator": "publish",
         "LanceRegisterTableOperator": "tables",
         "LanceReleaseOperator": "release_sets",
-        "LanceRemoveOrphansOperator": "table_clean_up",
+        "LanceRemoveOrphansOperator": "maintenance",
         "LanceRestoreOperator": "restore_table",
         "LanceStreamOperator": "stream",
         "LanceTagOperator": "versions",

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from airflow_provider_lancens.operators.lance_operator import LanceOperator
     from airflow_provider_lancens.spark.maintenance.maintenance_options import Thresholds
 
-_INDEX_FIELDS = {"column": "column", "index_type": "index_type", "name": "name", "options": "options"}
-"""The arguments of `LanceCreateIndexOperator`, and the fields of `IndexSpec`."""
+_INDEX_FIELDS = ("column", "index_type", "name", "options")
+"""The fields of `IndexSpec`, which are also arguments of `LanceCreateIndexOperator`."""
 
 
 def check_thresholds(**given: Any) -> None:
@@ -73,9 +73,8 @@ def _index_spec(argument: str, index: Any) -> IndexSpec:
         raise ValueError(f"{argument}: requires {missing[0]!r}, which is text")
     if unknown := [name for name in given if name not in _INDEX_FIELDS]:
         raise ValueError(f"{argument}: has {unknown[0]!r}; expected {', '.join(_INDEX_FIELDS)}")
-    fields = {_INDEX_FIELDS[name]: value for name, value in given.items()}
-    options = check_mapping(f"{argument}['options']", fields.get("options"))
+    options = check_mapping(f"{argument}['options']", given.get("options"))
     try:
-        return IndexSpec(**{**fields, "name": fields.get("name") or "", "options": options})
+        return IndexSpec(**{**given, "name": given.get("name") or "", "options": options})
     except ValueError as error:
         raise ValueError(f"{argument}: {error}") from error
