@@ -105,9 +105,10 @@ def check_same_rows(table: object, key: str, earlier: KeyedCommit, digest: str) 
     if earlier.fingerprint != digest:
         raise spec_errors.InvalidInputError(
             f"table {table}: version {earlier.version} was committed as epoch {key!r} with "
-            f"{earlier.counts.rows} rows, and the epoch has other ones now: the checkpoint is older than the "
-            "table, and its next epochs have other rows too. Nothing was written; start a query with a new "
-            "checkpoint from the table's current position"
+            f"{earlier.counts.rows} rows, and the epoch has other ones now; nothing was written. If the "
+            "query was changed, run it as it was until it has passed this epoch. Otherwise, the checkpoint is "
+            "older than the table, and its next epochs have other rows too: start a query with a new checkpoint "
+            "from the table's current position"
         )
 
 

@@ -1,7 +1,8 @@
 """Hashes of rows by their values, the same for equal rows wherever they are; and a digest of many rows.
 
-The digest doesn't depend on the order of the rows, nor on how they are divided among tasks. Epochs of streams
-are recognized by it: Spark repeats an epoch with the same rows, but not in the same order.
+The digest doesn't depend on the order of the rows, nor on how they are divided among tasks, nor on further
+columns of nulls. Epochs of streams are recognized by it: Spark repeats an epoch with the same rows, but not
+in the same order.
 """
 
 from __future__ import annotations
@@ -41,6 +42,20 @@ def row_hashes(columns: Sequence[pa.Array], rows: int) -> Hashes:
     for column in columns:
         hashes = _mixed(hashes * np.uint64(31) + _hashes(column))
     return hashes
+
+
+def _hashes_without_nulls(columns: Sequence[pa.Array], rows: int) -> Hashes:
+    """Return a hash of each row by its values and their positions; nulls count as if there was no column.
+
+    So a repeated epoch is recognized although its source has got a column since, which is null in its rows.
+    """
+    sums = np.zeros(rows, np.uint64)
+    for position, column in enumerate(columns, 1):
+        hashes = _mixed(_hashes(column) + np.uint64(position * int(_MIX) % 2**64))
+        if column.null_count:
+            hashes = np.where(_numpy(column.is_null()), np.uint64(0), hashes)
+        sums += hashes
+    return _mixed(sums + _NULL)
 
 
 def _mixed(values: Hashes) -> Hashes:
@@ -141,7 +156,7 @@ class RowDigest:
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Add rows to the digest."""
-        hashes = row_hashes(batch.columns, batch.num_rows)
+        hashes = _hashes_without_nulls(batch.columns, batch.num_rows)
         self.value = _signed(self.value + int(hashes.sum(dtype=np.uint64)))
 
 

@@ -305,6 +305,8 @@ class ArrowRows:
         if not isinstance(self.rows, pa.Table):
             return None
         digest = RowDigest()
+        names = self.rows.schema.names
+        digest.add(pa.RecordBatch.from_pydict({"position": range(len(names)), "name": names}))
         for batch in self._batches():
             digest.add(batch)
         return combined_digest([digest.value])

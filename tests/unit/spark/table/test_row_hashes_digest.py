@@ -108,3 +108,23 @@ def test_null_and_empty_differ() -> None:
 def test_a_row_that_is_there_twice_counts_twice() -> None:
     assert digest([FULL]) != digest([FULL, FULL])
     assert digest([FULL, FULL, EMPTY]) != digest([FULL, EMPTY, EMPTY])
+
+
+def test_further_columns_of_nulls_do_not_matter_but_their_values_do() -> None:
+    rows, schema = ROWS, SCHEMA.append(pa.field("new", pa.int32()))
+    digests = []
+    for values in ([None] * len(rows), [None, 1, None, None]):
+        digest = RowDigest()
+        columns = [*pa.RecordBatch.from_pylist(rows, SCHEMA).columns, pa.array(values, pa.int32())]
+        digest.add(pa.RecordBatch.from_arrays(columns, schema=schema))
+        digests.append(combined_digest([digest.value]))
+    whole = RowDigest()
+    whole.add(pa.RecordBatch.from_pylist(rows, SCHEMA))
+
+    assert digests[0] == combined_digest([whole.value])
+    assert digests[1] != digests[0]
+
+
+def test_rows_of_nulls_are_counted() -> None:
+    nulls = dict.fromkeys(FULL)
+    assert len({digest([nulls] * count) for count in range(4)}) == 4

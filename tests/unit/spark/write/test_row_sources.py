@@ -295,6 +295,8 @@ def test_the_digest_of_rows_does_not_depend_on_their_order_and_tells_values_apar
     assert digest(ROWS) == digest(ROWS.take([1, 0])) == digest(ROWS.to_pandas())
     assert digest(ROWS) != digest(ROWS.slice(1))
     assert digest(ROWS) != digest(ROWS.set_column(1, "day", pa.array(["2026-11-01", None])))
+    assert digest(ROWS) != digest(ROWS.rename_columns(["number", *ROWS.column_names[1:]]))
+    assert digest(ROWS) != digest(ROWS.append_column("more", pa.nulls(ROWS.num_rows)))
     assert digest(ROWS.to_reader()) is None
 
 
