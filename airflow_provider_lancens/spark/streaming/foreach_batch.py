@@ -106,9 +106,9 @@ def check_same_rows(table: object, key: str, earlier: KeyedCommit, digest: str) 
         raise spec_errors.InvalidInputError(
             f"table {table}: version {earlier.version} was committed as epoch {key!r} with "
             f"{earlier.counts.rows} rows, and the epoch has other ones now; nothing was written. If the "
-            "query was changed, run it as it was until it has passed this epoch. Otherwise, the checkpoint is "
-            "older than the table, and its next epochs have other rows too: start a query with a new checkpoint "
-            "from the table's current position"
+            "query was changed, run it as it was until it has passed this epoch. Otherwise, the checkpoint "
+            "is older than the table, and its next epochs have other rows too: start a query with a new "
+            "checkpoint from the table's current position"
         )
 
 
