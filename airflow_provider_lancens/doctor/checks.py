@@ -43,7 +43,7 @@ from airflow_provider_lancens.redaction import redact
 
 if TYPE_CHECKING:
     from airflow_provider_lancens.hooks.lance_hook import LanceHook
-    from airflow_provider_lancens.namespace.base import MetastoreNamespace
+    from airflow_provider_lancens.namespace.metastore_namespace import MetastoreNamespace
     from airflow_provider_lancens.spark.maintenance.table_state import TableState
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from airflow.providers.amazon.aws.hooks.base_aws import AwsBaseHook
     from boto3.session import Session
 
-    from airflow_provider_lancens.namespace.base import MetastoreNamespace
+    from airflow_provider_lancens.namespace.metastore_namespace import MetastoreNamespace
 
 _HIVE_ON_GLUE = (
     "spark.sql.catalogImplementation=hive, spark.hadoop.hive.metastore.client.factory.class="

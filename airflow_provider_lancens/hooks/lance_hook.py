@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from airflow.sdk import Connection
 
     from airflow_provider_lancens.identifiers import TableId
-    from airflow_provider_lancens.namespace.base import MetastoreNamespace
     from airflow_provider_lancens.namespace.hive.foreign_tables import ForeignTable
+    from airflow_provider_lancens.namespace.metastore_namespace import MetastoreNamespace
     from airflow_provider_lancens.namespace.table_status import TableStatus
     from airflow_provider_lancens.spark.execution import Execution
     from airflow_provider_lancens.spark.lance_catalog import LanceCatalog, TableRef

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_lancens.lineage.facets import OperatorFacets
     from airflow_provider_lancens.lineage.task_lineage import FileRead, TableRead, TableWrite, TaskLineage
-    from airflow_provider_lancens.namespace.base import MetastoreNamespace
+    from airflow_provider_lancens.namespace.metastore_namespace import MetastoreNamespace
     from airflow_provider_lancens.spark.lance_catalog import LanceCatalog
     from airflow_provider_lancens.spark.results import Outcome, Result
 

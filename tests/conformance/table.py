@@ -14,7 +14,7 @@ import pytest
 from lance_namespace import LanceNamespace
 from lance_namespace.errors import LanceNamespaceError
 
-from airflow_provider_lancens.namespace.base import ALTERNATIVES, MetastoreNamespace
+from airflow_provider_lancens.namespace.metastore_namespace import ALTERNATIVES, MetastoreNamespace
 from tests.support.backends import BACKENDS, cannot
 
 PAGE = Path(__file__).parents[2] / "docs" / "conformance.md"

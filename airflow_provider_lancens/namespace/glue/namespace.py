@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from airflow_provider_lancens.namespace.base import MetastoreNamespace
 from airflow_provider_lancens.namespace.config import StorageConfig
 from airflow_provider_lancens.namespace.glue.metastore import GlueMetastore
 from airflow_provider_lancens.namespace.glue.settings import GlueSettings, glue_properties
+from airflow_provider_lancens.namespace.metastore_namespace import MetastoreNamespace
 
 
 class GlueNamespace(MetastoreNamespace):

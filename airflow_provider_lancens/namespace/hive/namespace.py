@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from airflow_provider_lancens.namespace.base import MetastoreNamespace
 from airflow_provider_lancens.namespace.config import StorageConfig
 from airflow_provider_lancens.namespace.hive.foreign_tables import ForeignTable
 from airflow_provider_lancens.namespace.hive.metastore import CatalogMetastore, HiveMetastore
 from airflow_provider_lancens.namespace.hive.settings import ClientSettings, hive_properties
+from airflow_provider_lancens.namespace.metastore_namespace import MetastoreNamespace
 from airflow_provider_lancens.namespace.requests import database_id
 
 

@@ -7,6 +7,16 @@ meanwhile, such as one whose reply was lost. A clean-up maintains the records (`
 
 from airflow_provider_lancens.spark.keys.key_attempts import KeyAttempts
 from airflow_provider_lancens.spark.keys.key_expiry import maintain_keys
+from airflow_provider_lancens.spark.keys.key_lookup import (
+    REPEATING,
+    KeyedWrite,
+    KeyLookup,
+    accept_lost_keys,
+    confirm_write,
+    find_write,
+    is_used,
+    look_up,
+)
 from airflow_provider_lancens.spark.keys.key_records import FOLDERS
 from airflow_provider_lancens.spark.keys.key_search import recorded_commits
 from airflow_provider_lancens.spark.keys.keyed_commit import (
@@ -25,16 +35,6 @@ from airflow_provider_lancens.spark.keys.keyed_commit import (
     operation_of,
     operation_of_kind,
     unique_key,
-)
-from airflow_provider_lancens.spark.keys.on_existing_key import (
-    REPEATING,
-    KeyedWrite,
-    KeyLookup,
-    accept_lost_keys,
-    confirm_write,
-    find_write,
-    is_used,
-    look_up,
 )
 
 __all__ = [

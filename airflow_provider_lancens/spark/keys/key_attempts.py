@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Self
 from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.storage.table_files import TableFiles
 from airflow_provider_lancens.spark.keys.commit_lineage import LONG, MAX_READ, Lineage, read_lineage
+from airflow_provider_lancens.spark.keys.key_lookup import KeyedWrite
 from airflow_provider_lancens.spark.keys.key_records import (
     KeyIndex,
     KeyRecord,
@@ -33,7 +34,6 @@ from airflow_provider_lancens.spark.keys.key_records import (
 )
 from airflow_provider_lancens.spark.keys.key_search import RecordSearch
 from airflow_provider_lancens.spark.keys.keyed_commit import Counts, KeyedCommit, has_records, is_unique
-from airflow_provider_lancens.spark.keys.on_existing_key import KeyedWrite
 from airflow_provider_lancens.spark.table.history import read_transaction
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 

@@ -434,9 +434,9 @@ class _Merging:
         self.reasons += reasons
         merged, new = [], []
         for child, i in matched.pairs:
-            made, news = self._child((*path, child.name), child, None if i is None else rows.field(i))
+            made, added_fields = self._child((*path, child.name), child, None if i is None else rows.field(i))
             merged.append(child.with_type(made))
-            new += [] if news is None else [pa.field(child.name, news)]
+            new += [] if added_fields is None else [pa.field(child.name, added_fields)]
         added = [made for i in matched.new if (made := self.new_field(rows.field(i), path)) is not None]
         if added and self._file_format < _ADDS_NESTED:
             names = ", ".join(shown((*path, field.name)) for field in added)

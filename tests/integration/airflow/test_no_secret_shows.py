@@ -15,7 +15,7 @@ from airflow_provider_lancens.identifiers import TableId
 from airflow_provider_lancens.namespace.table_status import TableStatus
 from airflow_provider_lancens.operators import LanceDeclareTableOperator, LanceRegisterTableOperator
 from airflow_provider_lancens.spark import NamespaceSpec
-from airflow_provider_lancens.spark.keys.on_existing_key import find_write
+from airflow_provider_lancens.spark.keys.key_lookup import find_write
 from tests.servers.glue_double import GlueDouble
 
 HUSH = "Hu5h+S3cret"

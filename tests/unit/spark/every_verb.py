@@ -22,7 +22,7 @@ from airflow_provider_lancens.namespace.property_keys import STORAGE_PREFIX
 from airflow_provider_lancens.spark import FileSource, LanceCatalog, Table
 from airflow_provider_lancens.spark.commit.delete import delete_rows
 from airflow_provider_lancens.spark.compute.compute_column import compute_column
-from airflow_provider_lancens.spark.keys.on_existing_key import find_write
+from airflow_provider_lancens.spark.keys.key_lookup import find_write
 from airflow_provider_lancens.spark.maintenance import CompactionOptions, IndexSpec, Thresholds
 from airflow_provider_lancens.spark.maintenance.clean_up import clean_up_versions
 from airflow_provider_lancens.spark.maintenance.compact import compact_table

@@ -26,7 +26,7 @@ from airflow_provider_lancens.namespace.metastore_protocol import CatalogTable
 from airflow_provider_lancens.namespace.storage import purge
 from airflow_provider_lancens.namespace.storage.missing_files import StoredVersions
 from airflow_provider_lancens.spark.keys import key_records
-from airflow_provider_lancens.spark.keys.on_existing_key import confirm_write
+from airflow_provider_lancens.spark.keys.key_lookup import confirm_write
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable, resolved_table
 from tests.hostile_names import FILE_NAMES
 from tests.servers.s3_bucket import Stored

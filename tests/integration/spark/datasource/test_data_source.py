@@ -19,7 +19,7 @@ from tests.pyspark_versions import need_data_sources
 need_data_sources()
 
 from airflow_provider_lancens.spark import LanceDataSource, NamespaceSpec
-from airflow_provider_lancens.spark.keys.on_existing_key import find_write
+from airflow_provider_lancens.spark.keys.key_lookup import find_write
 from tests.support.data_sources import Load, Save
 from tests.support.spark_sessions import ATTEMPTS_OF_A_TASK
 from tests.support.typed_rows import SCHEMA, VALUES

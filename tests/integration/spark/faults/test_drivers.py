@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from airflow_provider_lancens.embedded import MetastoreServer
 from airflow_provider_lancens.spark import NamespaceSpec
-from airflow_provider_lancens.spark.keys.on_existing_key import find_write
+from airflow_provider_lancens.spark.keys.key_lookup import find_write
 from airflow_provider_lancens.spark.maintenance.orphans import remove_orphans
 from tests.integration.spark.faults.driver_processes import Driver, race, running_driver
 from tests.integration.spark.faults.table_files import age, files_of, folder_of

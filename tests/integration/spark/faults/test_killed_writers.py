@@ -11,7 +11,7 @@ from typing import Any
 import lance
 import pytest
 
-from airflow_provider_lancens.spark.keys.on_existing_key import find_write
+from airflow_provider_lancens.spark.keys.key_lookup import find_write
 from airflow_provider_lancens.spark.maintenance.clean_up import clean_up_versions
 from airflow_provider_lancens.spark.maintenance.restore import restore_version
 from tests.integration.spark.faults.frozen_process import running_writer

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from airflow_provider_lancens.spark import FileSource, NamespaceSpec, WriteResult
-from airflow_provider_lancens.spark.keys.on_existing_key import find_write
+from airflow_provider_lancens.spark.keys.key_lookup import find_write
 from tests.integration.spark.faults.step_gates import Stop
 from tests.support.writes import write_files, write_table
 

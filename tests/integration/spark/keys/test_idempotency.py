@@ -16,8 +16,8 @@ from lance_namespace.errors import InvalidInputError
 from airflow_provider_lancens.spark.commit.committer import Committer
 from airflow_provider_lancens.spark.keys import Counts, KeyAttempts, KeyedWrite
 from airflow_provider_lancens.spark.keys.commit_lineage import Lineage
+from airflow_provider_lancens.spark.keys.key_lookup import find_write
 from airflow_provider_lancens.spark.keys.key_records import INDEX
-from airflow_provider_lancens.spark.keys.on_existing_key import find_write
 from airflow_provider_lancens.spark.maintenance.clean_up import clean_up_versions
 from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable, resolved_table
 from tests.support.prepared_tables import prepare

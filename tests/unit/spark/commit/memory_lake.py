@@ -21,9 +21,9 @@ from lance_namespace.errors import (
 
 from airflow_provider_lancens.identifiers import NamespaceId, TableId
 from airflow_provider_lancens.namespace import table_properties
-from airflow_provider_lancens.namespace.base import MetastoreNamespace
 from airflow_provider_lancens.namespace.batch_reads import BatchRead
 from airflow_provider_lancens.namespace.config import Properties, StorageConfig
+from airflow_provider_lancens.namespace.metastore_namespace import MetastoreNamespace
 from airflow_provider_lancens.namespace.metastore_protocol import (
     CatalogTable,
     Namespace,

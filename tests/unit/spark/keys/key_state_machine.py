@@ -27,8 +27,8 @@ from airflow_provider_lancens.spark.commit.redo import redo_change
 from airflow_provider_lancens.spark.commit.write_lease import acquire_lease
 from airflow_provider_lancens.spark.keys import Counts, look_up
 from airflow_provider_lancens.spark.keys.commit_lineage import LINEAGE
+from airflow_provider_lancens.spark.keys.key_lookup import accept_lost_keys, confirm_write
 from airflow_provider_lancens.spark.keys.key_records import digest, folder_of
-from airflow_provider_lancens.spark.keys.on_existing_key import accept_lost_keys, confirm_write
 from airflow_provider_lancens.spark.maintenance.clean_up import clean_up_versions
 from airflow_provider_lancens.spark.maintenance.restore import restore_version
 from airflow_provider_lancens.spark.options import OnExistingKey, WriteIdentity

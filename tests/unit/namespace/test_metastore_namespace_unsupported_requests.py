@@ -13,7 +13,11 @@ from lance_namespace.errors import ErrorCode
 
 from airflow_provider_lancens import operators
 from airflow_provider_lancens.namespace import Hive2Namespace
-from airflow_provider_lancens.namespace.base import ALTERNATIVES, MetastoreNamespace, unsupported
+from airflow_provider_lancens.namespace.metastore_namespace import (
+    ALTERNATIVES,
+    MetastoreNamespace,
+    unsupported,
+)
 from tests.conformance.codes import refused_with
 from tests.conformance.table import PAGE, alternatives
 

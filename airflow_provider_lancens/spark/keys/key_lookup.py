@@ -1,4 +1,4 @@
-"""`on_existing_key`: the policy for a write whose key was committed before, and the lookup of that write."""
+"""The lookup of the commits under a write's key, and what its policy, `on_existing_key`, makes of them."""
 
 from __future__ import annotations
 
