@@ -13,7 +13,7 @@ from typing import Any
 from airflow.sdk import DAG, Asset, task
 
 from airflow_provider_lancens import literal
-from airflow_provider_lancens.assets import lance_table
+from airflow_provider_lancens.assets import lance_table, new_versions
 from airflow_provider_lancens.operators import (
     LanceCreateNamespaceOperator,
     LanceDeclareTableOperator,
@@ -83,13 +83,13 @@ def changed(dag_run: Any, triggering_asset_events: Any) -> dict[str, Any]:
     events = [event.extra for event in triggering_asset_events[written]]
     key = getattr(dag_run, "partition_key", None)
     days = {day for event in events for day in event["partitions"]} if key is None else {key}
-    if not days:  # a task that had nothing to write
+    sales = new_versions(triggering_asset_events).get(SALES)
+    if not days or sales is None:  # a task that had nothing to write
         raise AirflowSkipException("no day has changed")
-    newest = max(events, key=lambda event: event["version"])
     return {
         "days": sorted(days),
         "where": f"day IN ({', '.join(map(literal, sorted(days)))})",
-        "sales": {"table": newest["table"], "version": newest["version"]},
+        "sales": sales,
     }
 
 

@@ -55,7 +55,11 @@ with DAG(
     declare = LanceDeclareTableOperator(task_id="declare", table=SALES)
     load = LanceOverwriteOperator(task_id="load", table=SALES, source=two_days, spark_conf=SPARK)
     tag = LanceTagOperator(
-        task_id="tag", table=SALES, version="{{ ti.xcom_pull('load')['version'] }}", tag="loaded"
+        task_id="tag",
+        table=SALES,
+        version=load.output["version"],
+        location=load.output["location"],
+        tag="loaded",
     )
     # [START howto_replace_a_part]
     correct = LanceOverwriteOperator(

@@ -10,10 +10,9 @@ from airflow_provider_lancens.hooks import LanceHook
 def mean_temperature(triggering_asset_events):
     import pyarrow.compute as pc
 
-    readings = LanceHook.for_connection("lake").table("default$readings")
-    record = new_versions(triggering_asset_events).get("default$readings")
-    if record is not None:  # None if it was triggered by hand
-        readings = readings.at(record["version"])
+    # There is no record if it was triggered by hand.
+    record = new_versions(triggering_asset_events).get("default$readings", "default$readings")
+    readings = LanceHook.for_connection("lake").table(record)
     return pc.mean(readings.to_arrow(columns=["temperature"])["temperature"]).as_py()
 
 

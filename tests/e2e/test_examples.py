@@ -322,10 +322,13 @@ def test_streams_write_what_has_arrived(outcomes: dict[str, Outcome]) -> None:
     assert (kept["version"], kept["inserted"]) == (1, 5)
 
 
-def test_tables_of_a_release_set_are_read_at_its_versions(outcomes: dict[str, Outcome]) -> None:
+def test_tables_of_a_release_set_are_read_at_its_versions(
+    outcomes: dict[str, Outcome], namespace: Hive2Namespace
+) -> None:
     outcome = outcomes["release_daily"]
     released, found = xcom(outcome, "release"), xcom(outcome, "find")
     assert (released["version"], found["version"]) == (1, 1)
     assert released["tables"] == {"store$orders": 1, "store$customers": 1}
-    assert found["store$orders"] == {"table": "store$orders", "version": 1}
+    location = namespace.describe_table({"id": ["store", "orders"]}).location
+    assert found["store$orders"] == {"table": "store$orders", "version": 1, "location": location}
     assert xcom(outcome, "join")["inserted"] == 10

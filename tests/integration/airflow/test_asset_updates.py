@@ -32,4 +32,5 @@ def test_an_advanced_version_updates_the_tables_asset(lake: str, table: Table, t
     ).execute({"outlet_events": events})  # type: ignore[typeddict-item]
 
     versions = {"previous_version": 1, "version": 2}
-    assert events[asset].extra == {"table": str(table), "operation": "advance", **versions}
+    at = {"operation": "advance", "location": location}
+    assert events[asset].extra == {"table": str(table), **at, **versions}

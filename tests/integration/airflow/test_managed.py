@@ -214,7 +214,7 @@ def test_a_tagged_version_survives_clean_up_until_it_is_deleted(run: Run, table:
     for _ in range(3):
         table.advance()
     pinned = {"table": str(table), "version": 2, "tag": "a-run"}
-    tagged = {**pinned, "operation": "tag", "outcome": "done"}
+    tagged = {**pinned, "operation": "tag", "outcome": "done", "location": location}
     assert run(LanceTagOperator, **{**pinned, "version": "2"}) == tagged
     assert run(LanceTagOperator, **pinned) == tagged
 
