@@ -137,7 +137,8 @@ class Table:
     def of_result(cls, lake: LanceCatalog, result: Mapping[str, Any]) -> Self:
         """Return the table of a result, an XCom or an asset event, opened at its version.
 
-        If it has a location, each method refuses another table that has the name by then.
+        If it has a location, the methods that read data, versions or names of versions refuse another table
+        that has the name by then.
 
         Raises:
             InvalidInputError: (13) it has no table, or no version, or its location isn't text.
@@ -273,6 +274,7 @@ class Table:
         from airflow_provider_lancens.spark.table_info import stats_of
 
         with table_state(self.lake.source, self._table) as state:
+            state.target.check_location(self._location, self._at)
             return stats_of(state)
 
     # Reads

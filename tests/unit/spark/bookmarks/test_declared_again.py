@@ -59,8 +59,10 @@ def test_a_version_of_the_former_table_is_not_read_from_the_new_one(lake: Lake, 
     lake.namespace.drop_table(TABLE)
     declare(lake, 4, 5, 6, 7, 8)
 
-    with refused():
-        table.to_arrow()
+    reads = [table.to_arrow, table.history, table.stats, table.tags, table.bookmarks]
+    for read in (*reads, lambda: table.schema, lambda: table.at(3), lambda: table.changes(1)):
+        with refused():
+            read()
     with refused():
         table.move_bookmark("c")
 
