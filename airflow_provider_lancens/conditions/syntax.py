@@ -197,7 +197,7 @@ class Source:
         return start, start + 2
 
     def _translated(self, error: ParseError, found: list[Token]) -> Exception:
-        """Return sqlglot's error, which tells where a token ends, in our words."""
+        """Convert an error of sqlglot, which has the position at which a token ends."""
         first: Any = error.errors[0] if error.errors else {}
         places = {(token.line, token.col): token for token in found}
         token = places.get((first.get("line"), first.get("col")), found[-1])

@@ -219,7 +219,7 @@ _FOLDER = "_lancens"
 _STORAGE, _CLOCK = "storage", "clock"
 _SKEW_SECONDS = 60
 _LISTED = 8
-"""Files whose order in a listing is checked: by chance it is their names' order once in 40,000 times."""
+"""Files whose order in a listing is checked; a random order is sorted once in 40,000 times."""
 
 
 def check_storage(location: str, storage_options: Mapping[str, str]) -> Iterator[Finding]:

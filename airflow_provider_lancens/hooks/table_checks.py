@@ -95,7 +95,7 @@ def pin(hook: LanceHook, table: TableId, version: int, tag: str) -> None:
 def data_changed(hook: LanceHook, table: TableId, since: int, version: int) -> bool:
     """Return whether a version after this one changed data; compaction, indexing and configuration don't.
 
-    Commits after the polled version don't count: whoever is told of it would read it without their rows.
+    Commits after the polled version don't count: a reader of the polled version wouldn't get their rows.
 
     Args:
         hook: hook to the table's namespace.

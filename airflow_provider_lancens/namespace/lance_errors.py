@@ -1,6 +1,6 @@
 """The specification's errors for the errors of Lance's core.
 
-Lance raises an OSError or a ValueError for nearly everything, so that only the text tells a failure of the
+Lance raises an OSError or a ValueError for nearly everything: only the text distinguishes a failure of the
 storage, which may pass, from data or a request that it will always refuse. If a namespace raises an error
 while Lance's core opens a dataset or commits through it, the core raises a ValueError such as ``Namespace
 error: Service unavailable: <message>, src/namespace.rs:1569:18``. A panic of its native code is no
@@ -67,7 +67,7 @@ def panics_as_errors() -> Iterator[None]:
 
 
 def is_panic(error: BaseException) -> bool:
-    """Whether an error is a panic of native code; each library has a class of its own, to be told by name."""
+    """Whether an error is a panic of native code, by its name: each library has a class of its own."""
     kind = type(error)
     return (kind.__module__, kind.__name__) == ("pyo3_runtime", "PanicException")
 

@@ -61,7 +61,7 @@ def check_hive_tables(spark: Any, conf: Mapping[str, str]) -> None:
 
 
 def _metastore_of(spark: Any) -> str | None:
-    """Return the servers that the session was configured with, as far as it tells."""
+    """Return the servers that the session was configured with; None if that is unknown."""
     if hasattr(spark, "_jsparkSession"):  # Hadoop's configuration includes a hive-site.xml
         hadoop = spark._jsparkSession.sessionState().newHadoopConf()
         found: str | None = hadoop.get("hive.metastore.uris")

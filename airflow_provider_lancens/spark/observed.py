@@ -62,7 +62,7 @@ class AttemptLost:
 
 Event: TypeAlias = Ended | Failed | Committed | AttemptLost
 Observer: TypeAlias = Callable[[Event], None]
-"""Is told of events, in any thread; it must not raise."""
+"""A function that gets events, in any thread; it must not raise."""
 
 
 def observe(namespace: Any, observer: Observer) -> None:

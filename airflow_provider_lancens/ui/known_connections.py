@@ -79,5 +79,5 @@ def _read(conn_id: str) -> SdkConnection | None:
 def _authority_of(connection: SdkConnection) -> str:
     try:
         return asset_authority(connection)
-    except AirflowException:  # the page of the connection tells what is wrong with it
+    except AirflowException:  # the page of the connection shows the error
         return str(connection.conn_id)

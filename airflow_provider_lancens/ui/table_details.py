@@ -84,7 +84,7 @@ def _fields(schema: pa.Schema) -> list[dict[str, Any]]:
 
 
 def _freshness(target: ResolvedTable, newest: LanceDataset | None) -> dict[str, Any] | None:
-    """Return the age of the newest data, if something is expected of it; the doctor tells if it can't be."""
+    """Return the age of the newest data if the table has a maximum; the doctor reports an invalid maximum."""
     try:
         expected = expected_age(target.expected_update)
     except InvalidInputError:

@@ -402,7 +402,7 @@ class TableOperations:
         check_not_enclosed(location, options, allowed, f"table {catalog_table.id}")
 
     def _check_no_former_writes(self, catalog_table: CatalogTable) -> None:
-        """Refuse a location at which others write to a table that was dropped, where the storage tells."""
+        """Refuse a location at which others still write to a dropped table, if the storage may be read."""
         location = self.location_of(catalog_table)
         files = Manifests(location, self.config.storage_options, is_optional=True)
         try:

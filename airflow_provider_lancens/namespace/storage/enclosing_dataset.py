@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 def check_not_enclosed(
     location: str, storage_options: Mapping[str, str], allowed: AllowedLocations, subject: str
 ) -> None:
-    """Check that a location isn't in a folder of another dataset, where the storage tells.
+    """Check that a location isn't in a folder of another dataset, if the storage may be read.
 
     It costs a request for each folder of the location that is named as one of Lance's, so in general none.
 

@@ -233,5 +233,5 @@ def _unlink(name: str, parent: int) -> bool:
 
 
 def _raise(error: OSError) -> None:
-    if not isinstance(error, FileNotFoundError):  # removed meanwhile by another drop of the same table
+    if not isinstance(error, FileNotFoundError):  # another drop of the same table has removed it
         raise error

@@ -57,7 +57,7 @@ class SchemaCommits:
 
     target: ResolvedTable
     operation: str = "change_columns"
-    """What is told of it to an observer."""
+    """The operation that is reported to an observer."""
     made: list[tuple[int, str]] = field(default_factory=list)
     """The versions that were made, with what each one does."""
 

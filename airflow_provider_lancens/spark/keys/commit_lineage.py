@@ -282,7 +282,7 @@ def read_lineage(
 
     Args:
         dataset: the dataset, opened at the version to begin with.
-        is_keyed: tells whether a transaction was committed under a key.
+        is_keyed: returns whether a transaction was committed under a key.
         down_to: the version.
         at_most: the number of transactions to read; None doesn't limit it.
         segments: the listed segments; reading ends at a version that has one, which lists the rest.

@@ -105,12 +105,12 @@ class KeyedCommit:
 
     version: int
     uuid: str = ""
-    """The transaction's UUID, which tells commits under one key apart. Empty if only the version is known."""
+    """The transaction's UUID, different for each commit. Empty if only the version is known."""
     counts: Counts = field(default_factory=Counts)
     fingerprint: str = ""
     """The digest of what was written; empty if none was given."""
     execution_id: str = ""
-    """The execution that made it, which tells a retry from a repetition; empty if none was given."""
+    """The execution that made it, which distinguishes a retry from a repetition; empty if none was given."""
     kind: str = ""
     """What the commit did; empty if that isn't known."""
     files: tuple[str, ...] = field(default=(), compare=False)

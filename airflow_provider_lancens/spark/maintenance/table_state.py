@@ -384,7 +384,7 @@ def has_old_values(dataset: LanceDataset, index: Any) -> bool:
 
     Queries then find such rows by their old values too; of a vector index they don't. This package never
     extends an index so, but pylance's ``optimize_indices(num_indices_to_merge=0)`` does. Where another client
-    has merged the segments since, this can't be told any more.
+    has merged the segments since, this is unknown.
 
     Args:
         dataset: the dataset.

@@ -49,10 +49,9 @@ def lacks_column(dataset: LanceDataset, index: Any) -> bool:
 def misses_rows(dataset: LanceDataset, segments: Iterable[Any]) -> bool:
     """Return whether a segment of an index claims to cover rows that were created after it was built.
 
-    Queries by the index don't find them. Such segments are left by upserts of versions of this package before
-    its first release, and by other clients that commit an update with Lance's update mode, on tables with
-    stable row ids. Only a new index has the rows: extending, merging and compacting keep them out. Where
-    another client has merged the segments since, this can't be told any more.
+    Queries by the index don't find them. Such segments are left by clients that commit an update with Lance's
+    update mode, on tables with stable row ids. Only a new index has the rows: extending, merging and
+    compacting keep them out. If another client has merged the segments since, this is unknown.
 
     Args:
         dataset: the dataset.

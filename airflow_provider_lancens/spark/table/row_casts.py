@@ -115,7 +115,7 @@ def _lacking_fields(source: pa.DataType, target: pa.DataType, path: str = "") ->
 
 
 def _loses(source: pa.Array, cast: pa.Array) -> bool:
-    """Return whether a cast lost a value; an ArrowException means that it can't be told, so that it may."""
+    """Return whether a cast lost a value; an ArrowException means that it may have."""
     if source.type == cast.type or pa.types.is_null(source.type):
         return False
     inner, inner_cast = flattened(source), flattened(cast)

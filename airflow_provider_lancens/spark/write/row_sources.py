@@ -83,7 +83,7 @@ class GivenRows(NamedTuple):
 
     rows: Rows
     digest: Callable[[], str | None]
-    """Returns text that differs if the rows differ; None if that can't be told before they are written."""
+    """Returns text that differs if the rows differ; None if that is unknown before they are written."""
 
 
 def rows_of(

@@ -158,16 +158,16 @@ def _spelled(name: str, names: Sequence[str], among: Sequence[str] = ()) -> str:
 
 
 def stored_columns(rows: FrameRows, context: UpsertContext) -> FrameRows:
-    """Return the rows without the columns that only tell which of them are deletions."""
+    """Return the rows without the columns that only `delete_when` needs."""
     ignored = helpers_of(rows.frame, context)
     return FrameRows(rows.frame.drop(*map(_column, ignored))) if ignored else rows
 
 
 def helpers_of(frame: DataFrame, context: UpsertContext) -> list[str]:
-    """Return the columns of rows that aren't written: the given ones, or else what the table tells.
+    """Return the columns of rows that only `delete_when` needs, and that aren't written.
 
-    A column that `delete_when` names and a table that exists lacks is none of its data. Before the first
-    write nothing is known, so that all columns are data.
+    By default, these are the columns that the condition names and the table lacks. Before the first write of
+    a table, there are none: all columns are data.
 
     Raises:
         InvalidInputError: (13) the rows lack a given column.

@@ -165,7 +165,7 @@ class FileReader:
     def _request(self, values: Sequence[pa.Scalar]) -> ScanRequest:
         shape, files = self.plan.shape, self.plan.files
         inside = [name for name in shape.read if name in files.names]
-        columns = inside or files.names[:1]  # which tells the number of rows
+        columns = inside or files.names[:1]  # any column, for the number of rows
         if shape.condition is None:
             return ScanRequest(columns, files, None)
         folder = [

@@ -34,7 +34,7 @@ class InspectedFile(NamedTuple):
 
 
 NO_ROWS = InspectedFile(pa.schema([]), [])
-"""A text file without content, such as a compressed empty one: it tells no columns."""
+"""A text file without content, such as a compressed empty one, whose columns are unknown."""
 
 
 class ScanRequest(NamedTuple):
