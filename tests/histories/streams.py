@@ -277,7 +277,10 @@ class Query:
         if code == 13 and "isn't an append" in str(error):
             version = int(str(error).partition("version ")[2].partition(" ")[0])
             return not self.skips and version > first and self.appends.operations[version] not in _UNCHANGED
-        gone = not kept.issuperset(range(max(1, min(first, loaded)), newest + 1))
+        since = min(first, loaded)
+        if "Restore" in [self.appends.operations.get(one) for one in range(since + 1, newest + 1)]:
+            since = 0  # the columns of a restored version are followed, too
+        gone = not kept.issuperset(range(max(1, since), newest + 1))
         return (code == 11 and gone) or (code == 12 and loaded not in kept)
 
 
