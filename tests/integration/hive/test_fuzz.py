@@ -139,20 +139,26 @@ TABLES = {"name": NAMES, "location": LOCATIONS, "properties": PROPERTIES}
 
 @FEW
 @given(**TABLES)
-def test_tables(metastore: Any, namespace: Any, db: str, name: str, location: Any, properties: Any) -> None:
+def test_a_table_is_declared_as_given_or_refused(
+    metastore: Any, namespace: Any, db: str, name: str, location: Any, properties: Any
+) -> None:
     request = {"id": [db, name], "location": location, "properties": properties}
     check_table(namespace, metastore.uri, db, request)
 
 
 @FEW
 @given(target=IDS, properties=PROPERTIES)
-def test_namespaces(metastore: Any, namespace: Any, target: Any, properties: Any) -> None:
+def test_a_namespace_is_created_as_given_or_refused(
+    metastore: Any, namespace: Any, target: Any, properties: Any
+) -> None:
     check_namespace(namespace, metastore.uri, target, properties)
 
 
 @FEW
 @given(operation=st.sampled_from(READS), asked=REQUESTS)
-def test_reads(metastore: Any, namespace: Any, operation: str, asked: dict[str, Any]) -> None:
+def test_a_read_is_answered_or_refused(
+    metastore: Any, namespace: Any, operation: str, asked: dict[str, Any]
+) -> None:
     check_read(namespace, metastore.uri, operation, asked)
 
 
@@ -160,7 +166,7 @@ def test_reads(metastore: Any, namespace: Any, operation: str, asked: dict[str, 
 @pytest.mark.timeout(3600)
 @MANY
 @given(**TABLES)
-def test_many_tables(
+def test_each_of_many_tables_is_declared_as_given_or_refused(
     metastore: Any, namespace: Any, db: str, name: str, location: Any, properties: Any
 ) -> None:
     request = {"id": [db, name], "location": location, "properties": properties}
@@ -171,7 +177,9 @@ def test_many_tables(
 @pytest.mark.timeout(3600)
 @MANY
 @given(target=IDS, properties=PROPERTIES)
-def test_many_namespaces(metastore: Any, namespace: Any, target: Any, properties: Any) -> None:
+def test_each_of_many_namespaces_is_created_as_given_or_refused(
+    metastore: Any, namespace: Any, target: Any, properties: Any
+) -> None:
     check_namespace(namespace, metastore.uri, target, properties)
 
 
@@ -179,5 +187,7 @@ def test_many_namespaces(metastore: Any, namespace: Any, target: Any, properties
 @pytest.mark.timeout(3600)
 @MANY
 @given(operation=st.sampled_from(READS), asked=REQUESTS)
-def test_many_reads(metastore: Any, namespace: Any, operation: str, asked: dict[str, Any]) -> None:
+def test_each_of_many_reads_is_answered_or_refused(
+    metastore: Any, namespace: Any, operation: str, asked: dict[str, Any]
+) -> None:
     check_read(namespace, metastore.uri, operation, asked)

@@ -128,7 +128,7 @@ class TestChecks:
         )
         run(operator)
 
-    def test_tables(self, staged: WriteResult) -> None:
+    def test_a_failed_table_check_names_the_check_and_the_version(self, staged: WriteResult) -> None:
         checks = {
             "some_rows": {"check_statement": "count(*) >= 3"},
             "positive": {"check_statement": "amount > 0", "partition_clause": "amount IS NOT NULL"},
@@ -157,21 +157,23 @@ class TestChecks:
         assert str(staged.staged_version) in str(failed.value)
         run(SQLCheckOperator(task_id="check", conn_id="lake", sql="SELECT count(*) FROM shop.orders"))
 
-    def test_queries_with_parameters(self, lake: LanceCatalog) -> None:
+    def test_a_check_with_parameters_names_the_version(self, lake: LanceCatalog) -> None:
         sql = "SELECT count(*) FROM shop.orders WHERE amount > ?"
         run(SQLCheckOperator(task_id="check", conn_id="lake", sql=sql, parameters=[20]))
         with pytest.raises(AirflowException, match=r"\(0,\) \(of shop\$orders at version 1\)"):
             run(SQLCheckOperator(task_id="check", conn_id="lake", sql=sql, parameters=[30]))
 
     @pytest.mark.parametrize(("value", "tolerance"), [(60, None), ("60", None), (55, 0.1)])
-    def test_values(self, lake: LanceCatalog, value: Any, tolerance: float | None) -> None:
+    def test_a_value_is_compared_as_a_number_or_text_and_within_a_tolerance(
+        self, lake: LanceCatalog, value: Any, tolerance: float | None
+    ) -> None:
         sql = "SELECT sum(amount) FROM shop.orders"
         given: dict[str, Any] = {"task_id": "value", "conn_id": "lake", "sql": sql, "tolerance": tolerance}
         run(SQLValueCheckOperator(pass_value=value, **given))
         with pytest.raises(AirflowException, match=r"of shop\$orders at version 1"):
             run(SQLValueCheckOperator(pass_value=100, **given))
 
-    def test_intervals(self, lake: LanceCatalog) -> None:
+    def test_an_interval_check_compares_two_days_by_its_thresholds(self, lake: LanceCatalog) -> None:
         lake.table("shop.orders").append(orders(10, 20, first=9, day=DAY - timedelta(days=7)))
         operator = SQLIntervalCheckOperator(
             task_id="interval",
@@ -211,7 +213,9 @@ class TestQueries:
         operator = SQLExecuteQueryOperator(task_id="query", conn_id="lake", sql=sql, return_last=False)
         assert run(operator) == [[(3,)], [(2,)]]
 
-    def test_a_branch(self, lake: LanceCatalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_branch_follows_the_result_of_a_query(
+        self, lake: LanceCatalog, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         operator = BranchSQLOperator(
             task_id="branch",
             conn_id="lake",
@@ -224,7 +228,7 @@ class TestQueries:
         run(operator, ti=None)
         assert followed == [["yes"]]
 
-    def test_a_sensor(self, lake: LanceCatalog) -> None:
+    def test_a_sensor_waits_until_a_query_is_true(self, lake: LanceCatalog) -> None:
         waits = [
             SqlSensor(task_id="wait", conn_id="lake", sql=f"SELECT count(*) > {count} FROM shop.orders")
             for count in (2, 3)
