@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -135,7 +136,7 @@ class Lake:
             return [one.version for one in staged_versions(target)]
 
     def contents(self, table: str = NAME) -> tuple[Any, ...] | None:
-        """The columns and rows that a reader by name sees; None if there is no table."""
+        """The columns and rows that a reader by name sees, as in any lake; None if there is no table."""
         try:
             dataset = lance.dataset(
                 namespace_client=self.namespace,
@@ -146,7 +147,12 @@ class Lake:
         except (TableNotFoundError, ValueError, OSError):
             return None
         rows = dataset.to_table().to_pylist()
-        return tuple(dataset.schema.names), tuple(sorted(repr(sorted(row.items())) for row in rows))
+        texts = sorted(self._placeless(repr(sorted(row.items()))) for row in rows)
+        return tuple(dataset.schema.names), tuple(texts)
+
+    def _placeless(self, text: str) -> str:
+        """Return a row's text with locations below this lake's root without what only this lake has."""
+        return re.sub(r"/t-[0-9a-f]{12}/", "/t-…/", text.replace(f"'{self.root}/", "'…/"))
 
     def table(self) -> Table:
         """The table, without Spark."""
