@@ -35,10 +35,7 @@ if TYPE_CHECKING:
         LanceFindReleaseOperator,
         LanceReleaseOperator,
     )
-    from airflow_provider_lancens.operators.restore_table import (
-        LanceFindVersionOperator,
-        LanceRestoreOperator,
-    )
+    from airflow_provider_lancens.operators.restore_table import LanceRestoreOperator
     from airflow_provider_lancens.operators.stream import LanceStreamOperator
     from airflow_provider_lancens.operators.tables import (
         LanceDeclareTableOperator,
@@ -48,12 +45,13 @@ if TYPE_CHECKING:
     )
     from airflow_provider_lancens.operators.taskflow import lance_spark
     from airflow_provider_lancens.operators.version_authority import (
+        LanceAdvanceVersionOperator,
         LanceCheckTableOperator,
         LanceConvertTableOperator,
     )
     from airflow_provider_lancens.operators.versions import (
-        LanceAdvanceVersionOperator,
         LanceDeleteTagOperator,
+        LanceFindVersionOperator,
         LanceTagOperator,
     )
 
@@ -94,7 +92,7 @@ __all__ = [
 __getattr__ = lazy_exports(
     __name__,
     {
-        "LanceAdvanceVersionOperator": "versions",
+        "LanceAdvanceVersionOperator": "version_authority",
         "LanceAlterTableOperator": "alter_table",
         "LanceAppendOperator": "ingest",
         "LanceCheckTableOperator": "version_authority",
@@ -113,7 +111,7 @@ __getattr__ = lazy_exports(
         "LanceDropTableOperator": "tables",
         "LanceFindChangesOperator": "changes",
         "LanceFindReleaseOperator": "release_sets",
-        "LanceFindVersionOperator": "restore_table",
+        "LanceFindVersionOperator": "versions",
         "LanceMaintainOperator": "maintenance",
         "LanceOverwriteOperator": "ingest",
         "LancePublishOperator": "publish",

@@ -1,66 +1,26 @@
-"""Operators that find a version of a table by time or tag, and that restore one. No Spark."""
+"""The operator that restores an older version of a table. No Spark."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.hooks.template_args import (
     check_choice,
     check_flag,
-    is_template,
     parse_table,
     parse_text,
-    parse_version,
 )
 from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink
 from airflow_provider_lancens.operators._spark.idempotency import identity_in
 from airflow_provider_lancens.operators.lance_operator import LanceOperator
+from airflow_provider_lancens.operators.versions import check_given_version, given_version
 from airflow_provider_lancens.spark.options import ON_EXISTING_KEY, OnExistingKey
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from airflow_provider_lancens.spark.table.version_lookup import VersionLike
-
-
-class LanceFindVersionOperator(LanceOperator):
-    """Find the version of a table at a time or with a tag, for tasks that read it.
-
-    Its XCom is ``{"table": str, "version": int, "location": str}``, which can be passed as an ingestion's
-    input and to ``lake.table``: all tasks that use it read the same version, even if they are retried.
-
-    Args:
-        table: table identifier, ``database$table``. Templated.
-        version: a time with a time zone in the past, such as ``{{ data_interval_end }}``, which means the
-            version that was the newest then; the name of a tag; or a number. Templated.
-        lance_conn_id: a connection of any of this provider's types. Templated.
-    """
-
-    template_fields: Sequence[str] = ("table", "version", *LanceOperator.template_fields)
-    operator_extra_links = (LancePageLink(), LanceGlueTableLink())
-
-    def __init__(self, *, table: str, version: VersionLike, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        _check_version(version)
-        self.table = table
-        self.version = version
-
-    def execute(self, context: Context) -> dict[str, Any]:
-        """Find the version.
-
-        Raises:
-            AirflowFailException: there is no such table, tag or version, or it is invalid.
-            LanceRetryableError: the metastore or the storage is unavailable.
-        """
-        table, wanted = parse_table(self.table), _given_version(self.version)
-        with self.opened(context) as lake:
-            found = lake.table(table).at(wanted)
-            version, location = found.version, found.location
-        self.log.info("Table %s was at version %d", table, version)
-        return {"table": str(table), "version": version, "location": location}
 
 
 class LanceRestoreOperator(LanceOperator):
@@ -119,7 +79,7 @@ class LanceRestoreOperator(LanceOperator):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        _check_version(version)
+        check_given_version(version)
         check_choice("on_existing_key", on_existing_key, ON_EXISTING_KEY)
         self.table = table
         self.version = version
@@ -138,7 +98,7 @@ class LanceRestoreOperator(LanceOperator):
         """
         from airflow_provider_lancens.lineage.task_lineage import TableWrite
 
-        table, wanted = parse_table(self.table), _given_version(self.version)
+        table, wanted = parse_table(self.table), given_version(self.version)
         with self.opened(context) as lake:
             identity = identity_in(lake, table, self.key, self.on_existing_key, context)
             result = lake.table(table).restore(
@@ -156,37 +116,3 @@ class LanceRestoreOperator(LanceOperator):
                 self.note_lineage(lake.namespace, write)
         self.emit_asset_event(context, result)
         return result.as_dict()
-
-
-def _given_version(value: VersionLike) -> VersionLike:
-    """Return a version as it was given or rendered.
-
-    Raises:
-        AirflowFailException: it is empty, or the number of a staged version.
-    """
-    text = parse_text(value)
-    if text is None:
-        raise AirflowFailException(f"version={value!r}: it is empty; expected a number, a time or a tag")
-    if isinstance(value, datetime):
-        return value
-    number = parse_version("version", value) if text.isascii() and text.isdecimal() else None
-    return text if number is None or isinstance(value, str) else number
-
-
-def _check_version(version: VersionLike) -> None:
-    """Refuse an invalid version while the DAG is parsed, as far as it isn't rendered later."""
-    if isinstance(version, int) or is_template(version):
-        return
-    time = version
-    if isinstance(version, str):
-        if ":" not in version:  # a number or a tag
-            return
-        try:
-            time = datetime.fromisoformat(version)
-        except ValueError as error:
-            raise ValueError(
-                f"version={version!r}: expected a number, the name of a tag, or a time in ISO 8601 with a "
-                "time zone, such as 2026-11-01T06:00:00+00:00"
-            ) from error
-    if not isinstance(time, datetime) or time.tzinfo is None:
-        raise ValueError(f"version={version!r}: expected a number, a tag, or a time with a time zone")

@@ -1,7 +1,8 @@
-"""Operators that change a table's version authority, and check the metastore against the storage."""
+"""Operators that change a table's version authority, advance the metastore's version, and check it."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,6 +15,8 @@ from airflow_provider_lancens.hooks.template_args import (
 )
 from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink
 from airflow_provider_lancens.operators.lance_operator import LanceOperator, table_result
+from airflow_provider_lancens.operators.versions import needed_version
+from airflow_provider_lancens.spark.results import Result, elapsed
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -63,6 +66,58 @@ class LanceConvertTableOperator(LanceOperator):
         )
         result = table_result(table, "set_version_authority", "done" if converted else "unchanged")
         return {**result, "version_authority": authority}
+
+
+class LanceAdvanceVersionOperator(LanceOperator):
+    """Advance a managed table's version in the metastore, by compare-and-set, after a commit made elsewhere.
+
+    Its XCom is ``{"table": str, "operation": str, "outcome": str, "version": int, "previous_version": int,
+    "seconds": float, "reason": str, "location": str | None}``; ``outcome`` is ``unchanged`` if the table was
+    already at the new version. If an outlet is the table's asset or an asset alias, the extra of its event
+    contains the table and both versions.
+
+    Args:
+        table: table identifier, ``database$table``; its version must be managed by the metastore. Templated.
+        expected_version: the version that the metastore must currently have. Templated.
+        version: the version to advance to; its manifest must exist on the storage. Templated.
+        lance_conn_id: a connection of any of this provider's types. Templated.
+    """
+
+    template_fields: Sequence[str] = ("table", "expected_version", "version", "lance_conn_id")
+    operator_extra_links = (LancePageLink(), LanceGlueTableLink())
+
+    def __init__(self, *, table: str, expected_version: int | str, version: int | str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.table = table
+        self.expected_version = expected_version
+        self.version = version
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        """Advance the version.
+
+        Raises:
+            AirflowFailException: the storage is this table's version authority, or lacks the new version; or
+                the table is past the expected version, and not at the new one.
+            LanceRetryableError: the table isn't at the expected version yet, or the metastore is unavailable.
+        """
+        table = parse_table(self.table)
+        expected = needed_version("expected_version", self.expected_version)
+        new, started = needed_version("version", self.version), time.monotonic()
+        with self.opened(context) as lake:
+            opened = lake.table(table)
+            advanced, location = opened.advance(new, expected_version=expected), opened.location
+        self.log.info("Table %s is at version %d (changed by this task: %s)", table, new, advanced)
+        result = Result(
+            table=str(table),
+            location=location,
+            operation="advance",
+            outcome="done" if advanced else "unchanged",
+            version=new,
+            previous_version=expected,
+            seconds=elapsed(started),
+        )
+        self.emit_asset_event(context, result)
+        return result.as_dict()
 
 
 class LanceCheckTableOperator(LanceOperator):

@@ -1,14 +1,19 @@
-"""Operators that advance and tag versions of a table."""
+"""Operators that find and tag versions of a table. No Spark."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
-from airflow_provider_lancens.hooks.template_args import check_choice, parse_table, parse_text, parse_version
+from airflow_provider_lancens.hooks.template_args import (
+    check_choice,
+    is_template,
+    parse_table,
+    parse_text,
+    parse_version,
+)
 from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink
 from airflow_provider_lancens.operators.lance_operator import (
     SKIP,
@@ -18,62 +23,48 @@ from airflow_provider_lancens.operators.lance_operator import (
     table_result,
 )
 from airflow_provider_lancens.spark.options import check_expires_after
-from airflow_provider_lancens.spark.results import Result, elapsed
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
+    from airflow_provider_lancens.spark.table.version_lookup import VersionLike
 
-class LanceAdvanceVersionOperator(LanceOperator):
-    """Advance a managed table's version in the metastore, by compare-and-set, after a commit made elsewhere.
 
-    Its XCom is ``{"table": str, "operation": str, "outcome": str, "version": int, "previous_version": int,
-    "seconds": float, "reason": str, "location": str | None}``; ``outcome`` is ``unchanged`` if the table was
-    already at the new version. If an outlet is the table's asset or an asset alias, the extra of its event
-    contains the table and both versions.
+class LanceFindVersionOperator(LanceOperator):
+    """Find the version of a table at a time or with a tag, for tasks that read it.
+
+    Its XCom is ``{"table": str, "version": int, "location": str}``, which can be passed as an ingestion's
+    input and to ``lake.table``: all tasks that use it read the same version, even if they are retried.
 
     Args:
-        table: table identifier, ``database$table``; its version must be managed by the metastore. Templated.
-        expected_version: the version that the metastore must currently have. Templated.
-        version: the version to advance to; its manifest must exist on the storage. Templated.
+        table: table identifier, ``database$table``. Templated.
+        version: a time with a time zone in the past, such as ``{{ data_interval_end }}``, which means the
+            version that was the newest then; the name of a tag; or a number. Templated.
         lance_conn_id: a connection of any of this provider's types. Templated.
     """
 
-    template_fields: Sequence[str] = ("table", "expected_version", "version", "lance_conn_id")
+    template_fields: Sequence[str] = ("table", "version", *LanceOperator.template_fields)
     operator_extra_links = (LancePageLink(), LanceGlueTableLink())
 
-    def __init__(self, *, table: str, expected_version: int | str, version: int | str, **kwargs: Any) -> None:
+    def __init__(self, *, table: str, version: VersionLike, **kwargs: Any) -> None:
         super().__init__(**kwargs)
+        check_given_version(version)
         self.table = table
-        self.expected_version = expected_version
         self.version = version
 
     def execute(self, context: Context) -> dict[str, Any]:
-        """Advance the version.
+        """Find the version.
 
         Raises:
-            AirflowFailException: the storage is this table's version authority, or lacks the new version; or
-                the table is past the expected version, and not at the new one.
-            LanceRetryableError: the table isn't at the expected version yet, or the metastore is unavailable.
+            AirflowFailException: there is no such table, tag or version, or it is invalid.
+            LanceRetryableError: the metastore or the storage is unavailable.
         """
-        table = parse_table(self.table)
-        expected = needed_version("expected_version", self.expected_version)
-        new, started = needed_version("version", self.version), time.monotonic()
+        table, wanted = parse_table(self.table), given_version(self.version)
         with self.opened(context) as lake:
-            opened = lake.table(table)
-            advanced, location = opened.advance(new, expected_version=expected), opened.location
-        self.log.info("Table %s is at version %d (changed by this task: %s)", table, new, advanced)
-        result = Result(
-            table=str(table),
-            location=location,
-            operation="advance",
-            outcome="done" if advanced else "unchanged",
-            version=new,
-            previous_version=expected,
-            seconds=elapsed(started),
-        )
-        self.emit_asset_event(context, result)
-        return result.as_dict()
+            found = lake.table(table).at(wanted)
+            version, location = found.version, found.location
+        self.log.info("Table %s was at version %d", table, version)
+        return {"table": str(table), "version": version, "location": location}
 
 
 class LanceTagOperator(LanceOperator):
@@ -189,6 +180,40 @@ class LanceDeleteTagOperator(LanceOperator):
             self.accept_missing(f"tag {tag!r} of table {str(table)!r}", self.if_missing, context)
         result = table_result(table, "delete_tag", "done" if deleted else "unchanged")
         return {**result, "tag": tag}
+
+
+def given_version(value: VersionLike) -> VersionLike:
+    """Return a version as it was given or rendered.
+
+    Raises:
+        AirflowFailException: it is empty, or the number of a staged version.
+    """
+    text = parse_text(value)
+    if text is None:
+        raise AirflowFailException(f"version={value!r}: it is empty; expected a number, a time or a tag")
+    if isinstance(value, datetime):
+        return value
+    number = parse_version("version", value) if text.isascii() and text.isdecimal() else None
+    return text if number is None or isinstance(value, str) else number
+
+
+def check_given_version(version: VersionLike) -> None:
+    """Refuse an invalid version while the DAG is parsed, as far as it isn't rendered later."""
+    if isinstance(version, int) or is_template(version):
+        return
+    time = version
+    if isinstance(version, str):
+        if ":" not in version:  # a number or a tag
+            return
+        try:
+            time = datetime.fromisoformat(version)
+        except ValueError as error:
+            raise ValueError(
+                f"version={version!r}: expected a number, the name of a tag, or a time in ISO 8601 with a "
+                "time zone, such as 2026-11-01T06:00:00+00:00"
+            ) from error
+    if not isinstance(time, datetime) or time.tzinfo is None:
+        raise ValueError(f"version={version!r}: expected a number, a tag, or a time with a time zone")
 
 
 def needed_version(argument: str, value: Any) -> int:

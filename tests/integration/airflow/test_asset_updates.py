@@ -9,7 +9,7 @@ from airflow.sdk.execution_time.context import OutletEventAccessors
 
 from airflow_provider_lancens.assets.table import lance_table
 from airflow_provider_lancens.hooks.lance_hook import LanceHook
-from airflow_provider_lancens.operators.versions import LanceAdvanceVersionOperator
+from airflow_provider_lancens.operators.version_authority import LanceAdvanceVersionOperator
 from tests.integration.airflow.tables import Table
 
 

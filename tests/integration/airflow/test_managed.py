@@ -16,14 +16,11 @@ from airflow_provider_lancens.namespace import Hive2Namespace
 from airflow_provider_lancens.operators.namespaces import LanceCreateNamespaceOperator
 from airflow_provider_lancens.operators.tables import LanceDeclareTableOperator, LanceRegisterTableOperator
 from airflow_provider_lancens.operators.version_authority import (
+    LanceAdvanceVersionOperator,
     LanceCheckTableOperator,
     LanceConvertTableOperator,
 )
-from airflow_provider_lancens.operators.versions import (
-    LanceAdvanceVersionOperator,
-    LanceDeleteTagOperator,
-    LanceTagOperator,
-)
+from airflow_provider_lancens.operators.versions import LanceDeleteTagOperator, LanceTagOperator
 from tests.integration.airflow.tables import Table
 from tests.servers.proxy import Proxy
 

@@ -23,14 +23,11 @@ from airflow_provider_lancens.operators.tables import (
     LanceRegisterTableOperator,
 )
 from airflow_provider_lancens.operators.version_authority import (
+    LanceAdvanceVersionOperator,
     LanceCheckTableOperator,
     LanceConvertTableOperator,
 )
-from airflow_provider_lancens.operators.versions import (
-    LanceAdvanceVersionOperator,
-    LanceDeleteTagOperator,
-    LanceTagOperator,
-)
+from airflow_provider_lancens.operators.versions import LanceDeleteTagOperator, LanceTagOperator
 from tests.integration.airflow.lifecycle import Attempt
 from tests.integration.airflow.tables import Table
 

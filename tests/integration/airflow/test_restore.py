@@ -12,10 +12,8 @@ from lance_namespace import DescribeTableRequest
 
 from airflow_provider_lancens.assets.table import lance_table
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
-from airflow_provider_lancens.operators.restore_table import (
-    LanceFindVersionOperator,
-    LanceRestoreOperator,
-)
+from airflow_provider_lancens.operators.restore_table import LanceRestoreOperator
+from airflow_provider_lancens.operators.versions import LanceFindVersionOperator
 from tests.integration.airflow.lifecycle import Attempt
 from tests.integration.airflow.tables import Table
 

@@ -1,4 +1,4 @@
-"""Arguments of the operators that maintain tables, checked when the DAG is parsed or once they are rendered."""
+"""Arguments of maintenance operators, checked when the DAG is parsed or once they are rendered."""
 
 from collections.abc import Callable
 from datetime import timedelta
