@@ -44,8 +44,9 @@ class Block:
 
 
 def blocks() -> list[Block]:
-    """The blocks in order."""
-    return [_block(found) for found in _BLOCK.finditer(PAGE.read_text())]
+    """The blocks in order, without pictures."""
+    found = _BLOCK.finditer(PAGE.read_text())
+    return [_block(block) for block in found if block["kind"] != "{image}"]
 
 
 def _block(found: re.Match[str]) -> Block:
