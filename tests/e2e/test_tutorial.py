@@ -4,6 +4,7 @@ Only the installation of packages is left out, which takes minutes: the clone's 
 tests. `./scripts/test-minimal-system` shows the installation.
 """
 
+import itertools
 import os
 import re
 import socket
@@ -26,12 +27,6 @@ PORT = "9083"
 _BLOCK = re.compile(r"^```(?P<kind>\{?[\w-]+\}?)(?P<argument>.*)\n(?P<content>(?:.*\n)*?)```$", re.MULTILINE)
 _CAPTION = re.compile(r"^:caption: (.*)$", re.MULTILINE)
 _PATIENCE = 900.0
-
-pytestmark = [
-    pytest.mark.long,  # the example pipeline runs in other tests of each change
-    pytest.mark.timeout(2400),
-    pytest.mark.skipif(not (TREE / ".git").exists(), reason="not a clone, so there is nothing to clone"),
-]
 
 
 @dataclass(frozen=True)
@@ -81,6 +76,16 @@ def terminal(home: Path, tmp_path: Path) -> Iterator[Terminal]:
     shell.close()
 
 
+def test_what_a_command_prints_comes_right_after_it() -> None:
+    kinds = ["file", *(block.kind for block in blocks())]
+
+    assert {*kinds} == {"file", "shell", "text"}
+    assert all(before == "shell" for before, kind in itertools.pairwise(kinds) if kind == "text")
+
+
+@pytest.mark.long  # the example pipeline runs in other tests of each change
+@pytest.mark.timeout(2400)
+@pytest.mark.skipif(not (TREE / ".git").exists(), reason="not a clone, so there is nothing to clone")
 def test_the_tutorial_does_what_it_says(terminal: Terminal, home: Path, tmp_path: Path) -> None:
     port, rest = free_port(), blocks()
     while rest:
@@ -89,7 +94,6 @@ def test_the_tutorial_does_what_it_says(terminal: Terminal, home: Path, tmp_path
         if block.kind == "file":
             (home / "lance-tutorial" / block.file).write_text(content)
             continue
-        assert block.kind == "shell", "what a command prints comes right after it"
         expected = rest.pop(0).content.replace(PORT, port) if rest and rest[0].kind == "text" else ""
         terminal.enter(content, expected.splitlines(), status=int("PROBLEM" in expected))
         if REPOSITORY in content:
