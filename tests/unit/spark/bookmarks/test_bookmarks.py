@@ -7,7 +7,7 @@ from lance_namespace import DeclareTableRequest
 from lance_namespace.errors import InvalidInputError, TableVersionNotFoundError
 
 from airflow_provider_lancens.spark.publish import tag_of
-from airflow_provider_lancens.spark.release_sets import ReleaseTags
+from airflow_provider_lancens.spark.release_sets import Member, ReleaseTags
 from airflow_provider_lancens.spark.table.resolved_table import resolved_table
 from tests.support.bookmarked_orders import DAY, NAME, Orders
 from tests.support.bookmarks import (
@@ -39,7 +39,7 @@ def test_tags_of_others_are_not_listed_but_found_by_their_names(orders: Orders) 
     orders.dataset.tags.create("a-pin", 1)
     orders.dataset.tags.create(tag_of("5f0c0a5e"), 2)
     with resolved_table(orders.namespace, "orders") as release_set:
-        ReleaseTags(orders.namespace, release_set).tag_members(1, {"orders": 3})
+        ReleaseTags(orders.namespace, release_set).tag_members(1, {"orders": Member(3)})
 
     assert orders.listed == []
     found = find_bookmark(orders.namespace, "orders", "a-pin")
