@@ -163,13 +163,14 @@ def _members(tables: Any) -> list[dict[str, Any]]:
         tables = [{"table": table, "version": version} for table, version in tables.items()]
     if isinstance(tables, str) or not isinstance(tables, Sequence):
         raise AirflowFailException(
-            f"tables={tables!r}; allowed: a list of XComs with 'table' and 'version', or a mapping of "
-            "tables to versions"
+            "tables: expected a list of XComs with 'table' and 'version', or a mapping of tables to "
+            f"versions, got {tables!r}"
         )
     parsed = [
-        PinnedTable.parse(f"tables[{number}]", one, may_be_staged=False) for number, one in enumerate(tables)
+        PinnedTable.parse(f"tables[{number}]", xcom, may_be_staged=False)
+        for number, xcom in enumerate(tables)
     ]
     names = [str(pinned.table) for pinned in parsed]
     if len({*names}) < len(names):
-        raise AirflowFailException(f"tables: a table is named twice in {names}")
+        raise AirflowFailException(f"tables: expected each table once, got {names}")
     return [pinned.as_result() for pinned in parsed]

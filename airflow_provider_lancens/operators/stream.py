@@ -89,7 +89,7 @@ class LanceStreamOperator(LanceSparkOperator):
     ) -> None:
         super().__init__(**kwargs)
         if not callable(source):
-            raise TypeError(f"source: is of type {type(source).__name__}; allowed: a function")
+            raise TypeError(f"source: expected a function, got a value of type {type(source).__name__}")
         self.table = table
         self.source = source
         self.checkpoint = checkpoint

@@ -178,9 +178,9 @@ def seen_by_earlier_run(xcom: Any) -> dict[TableId, TableStatus]:
         return {}
     results = [xcom] if isinstance(xcom.get("table"), str) else list(xcom.values())  # by name, also "table"
     seen = [
-        TableStatus(parse_result_table(one["table"]), one.get("location"), one["version"])
-        for one in results
-        if isinstance(one, Mapping) and "table" in one and "version" in one
+        TableStatus(parse_result_table(result["table"]), result.get("location"), result["version"])
+        for result in results
+        if isinstance(result, Mapping) and "table" in result and "version" in result
     ]
     return {status.table: status for status in seen}
 
@@ -190,11 +190,15 @@ def _by_table(argument: str, value: Bound, tables: Sequence[TableId]) -> dict[Ta
         return dict.fromkeys(tables)
     if not isinstance(value, Mapping):
         return dict.fromkeys(tables, _bound(argument, value))
-    given = {parse_result_table(table): _bound(f"{argument}[{table!r}]", one) for table, one in value.items()}
+    given = {
+        parse_result_table(table): _bound(f"{argument}[{table!r}]", bound) for table, bound in value.items()
+    }
     unknown = sorted(str(table) for table in given.keys() - set(tables))
     if unknown:
-        allowed = ", ".join(map(str, tables))
-        raise AirflowFailException(f"{argument}: {unknown[0]!r} is not in table; allowed: {allowed}")
+        known = ", ".join(map(str, tables))
+        raise AirflowFailException(
+            f"{argument}: expected tables of the argument table, {known}, got {unknown[0]!r}"
+        )
     return {table: given.get(table) for table in tables}
 
 

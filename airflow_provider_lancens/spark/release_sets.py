@@ -105,7 +105,7 @@ def read_members(dataset: LanceDataset, release_set: object) -> dict[str, Member
         )
     if (count := dataset.count_rows()) > _MOST:
         raise spec_errors.InvalidTableStateError(
-            f"table {release_set} isn't a release set: it has {count} rows; allowed: {_MOST}"
+            f"table {release_set} isn't a release set: expected at most {_MOST} rows, got {count}"
         )
     rows = dataset.to_table().to_pylist()
     if not all(map(_is_member, rows)):
@@ -153,10 +153,12 @@ class ReleaseTags:
             InvalidTableStateError: (19) another table was declared under the name of a member.
         """
         with ExitStack() as opened:
-            targets = {one: opened.enter_context(resolved_table(self.namespace, one)) for one in members}
+            targets = {
+                table: opened.enter_context(resolved_table(self.namespace, table)) for table in members
+            }
             known = {table: _checked_version(targets[table], member) for table, member in members.items()}
             for table, version in _versions(members).items():
-                # Two who make the same version of a release set don't move each other's tags.
+                # By the digest, two releases that race for one number don't move each other's tags.
                 tag = f"{self._beginning}.{number}.{_digest(_versions(members))}"
                 opened_member = targets[table].open(version, known[table])
                 set_tag(opened_member, targets[table].dataset.manifests, tag, version)
@@ -173,7 +175,7 @@ class ReleaseTags:
     def repair(self, latest: LanceDataset, members: Mapping[str, Member]) -> None:
         """Tag the last release, which has these members, unless it is tagged.
 
-        It isn't if whoever made it was interrupted, or if the release set was restored to an older release,
+        It isn't if the process that made it was interrupted, or if the set was restored to an older release,
         whose tags are about to be removed. Other commits, such as a compaction, don't change the members.
         """
         tagged = self._releases(latest)
@@ -226,7 +228,7 @@ class ReleaseTags:
 
     @property
     def _beginning(self) -> str:
-        # With the location, since another connection may have a set of the same name, and the same tables.
+        # The location too: another connection may have a set of the same name, with the same tables.
         return f"{_PREFIX}.{_digest((str(self.target.id), self.target.dataset.location))}"
 
 
@@ -321,7 +323,7 @@ def move_release_set(
         tags = ReleaseTags(namespace, target)
         if lookup.latest is not None:
             tags.repair(lookup.latest, before)
-        # Before the release, so that no clean-up comes in between.
+        # The tags are set before the release, so that no clean-up comes in between.
         members = tags.tag_members(lookup.version + 1, members)
         result = write_rows(MemberRows(members), context)
         released = target.open(result.version or 0)

@@ -33,8 +33,8 @@ def _staged(argument: str, name: str, *, may_be_staged: bool) -> int:
     number = staged_number(name)
     if number is None:
         raise AirflowFailException(
-            f"{argument}['staged_version']={name!r}: isn't the name of a staged version; expected the one in "
-            "the XCom of a write with stage=True"
+            f"{argument}['staged_version']: expected the name of a staged version, as in the XCom of a write "
+            f"with stage=True, got {name!r}"
         )
     if not may_be_staged:
         raise AirflowFailException(
@@ -78,8 +78,8 @@ class PinnedTable:
         version = parse_version(f"{argument}['version']", value.get("version"))
         if version is None:
             raise AirflowFailException(
-                f"{argument}: its version is {value.get('version')!r}; expected a number. The task "
-                "that it is taken from has written nothing"
+                f"{argument}['version']: expected a number, got {value.get('version')!r}; the task that the "
+                "XCom is of has written nothing"
             )
         return cls(table, version, *rest)
 

@@ -194,7 +194,7 @@ def _check_known(options: Options, known: Iterable[str]) -> None:
     if unknown:
         # The values of unknown options aren't shown: they may be secret.
         raise spec_errors.InvalidInputError(
-            f"options: unknown: {', '.join(unknown)}; allowed: {', '.join(known)} and namespace.*"
+            f"options: expected {', '.join(known)} and namespace.*, got {', '.join(unknown)}"
         )
 
 
@@ -237,7 +237,7 @@ def _flag(options: Options, name: str) -> bool | None:
 def _names(name: str, text: str) -> list[str]:
     """Parse names separated by commas, or, if a name has a comma, a JSON list."""
     names = _json(name, text) if text.lstrip().startswith("[") else [part.strip() for part in text.split(",")]
-    if not all(isinstance(one, str) and one for one in names):
+    if not all(isinstance(element, str) and element for element in names):
         raise spec_errors.InvalidInputError(
             f"{name}: expected names such as 'id, price', or a JSON array, got {text!r}"
         )

@@ -88,7 +88,7 @@ PINNED = {"table": "db$flights", "version": 3}
         ({"inputs": {"flights": {**PINNED, "version": "latest"}}}, r"inputs\['flights'\]\['version'\]"),
         (
             {"inputs": {"flights": {**PINNED, "version": None}}},
-            "expected a number. The task .* has written nothing",
+            "expected a number, got .*; the task .* has written nothing",
         ),
         ({"inputs": {"flights": {**PINNED, "previous_version": "x"}}}, r"\['previous_version'\]='x'"),
         ({"inputs": {"weather": PINNED}}, "inputs passes 'weather', and it has no parameter of that name"),

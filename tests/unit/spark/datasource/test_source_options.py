@@ -90,9 +90,12 @@ def test_an_append_with_key_columns_is_an_upsert() -> None:
     ("options", "message"),
     [
         ({}, "table: expected an identifier"),
-        ({"table": "t", "verzion": "1"}, "unknown: verzion; allowed: table, columns"),
-        ({"table": "t", "path": "/x"}, "unknown: path"),
-        ({"table": "t", "key": "k"}, "unknown: key"),
+        (
+            {"table": "t", "verzion": "1"},
+            "options: expected table, columns, filter, version, blobs and namespace.*, got verzion",
+        ),
+        ({"table": "t", "path": "/x"}, "namespace.*, got path"),
+        ({"table": "t", "key": "k"}, "namespace.*, got key"),
         ({"table": "t", "columns": "a,,b"}, "columns: expected names"),
         ({"table": "t", "columns": "[1]"}, "columns: expected names"),
         ({"table": "t", "columns": "[a"}, "columns: expected JSON"),
@@ -107,12 +110,12 @@ def test_an_invalid_read_is_refused(options: dict[str, str], message: str) -> No
 @pytest.mark.parametrize(
     ("options", "overwrite", "message"),
     [
-        ({"version": "1"}, False, "unknown: version"),
+        ({"version": "1"}, False, "namespace.*, got version"),
         ({"on": "id", "where": "id = 1"}, True, "on: not allowed with where"),
         ({"schema_mode": "overwrite"}, False, "only an overwrite can replace columns"),
         ({"schema_mode": "evolve"}, False, "schema_mode: expected one of strict, merge, overwrite"),
         ({"on_existing_key": "perhaps"}, False, "on_existing_key: expected one of redo, redo_if_changed"),
-        ({"query_id": "q"}, False, "unknown: query_id"),
+        ({"query_id": "q"}, False, "namespace.*, got query_id"),
         ({"key": " "}, False, "key: expected text"),
         ({"stable_row_ids": "1"}, False, "expected true or false, got '1'"),
         ({"vector_columns": "[768]"}, False, "vector_columns: expected a JSON object such as"),
@@ -156,7 +159,13 @@ def test_a_newer_pyspark_is_accepted(version: str) -> None:
     ("options", "message"),
     [
         ({}, "table: expected an identifier"),
-        ({"table": "t", "version": "1"}, "unknown: version; allowed: table, columns, filter, after_version"),
+        (
+            {"table": "t", "version": "1"},
+            (
+                "options: expected table, columns, filter, after_version, max_rows_per_batch, "
+                "skip_change_commits and namespace.*, got version"
+            ),
+        ),
         ({"table": "t", "after_version": "-1"}, "after_version: expected a whole number of at least 0"),
         ({"table": "t", "max_rows_per_batch": "0"}, "max_rows_per_batch: expected a whole number"),
         ({"table": "t", "skip_change_commits": "ignore"}, "skip_change_commits: expected true or false"),
@@ -172,7 +181,14 @@ def test_an_invalid_stream_to_read_is_refused(options: dict[str, str], message: 
     ("options", "overwrite", "message"),
     [
         ({"key": "a"}, False, "key: not allowed for a stream"),
-        ({"where": "a = 1"}, False, "unknown: where; allowed: table, on, schema_mode, query"),
+        (
+            {"where": "a = 1"},
+            False,
+            (
+                "options: expected table, on, schema_mode, query_id, max_rows_per_file, data_storage_version, "
+                "stable_row_ids, vector_columns, blob_columns and namespace.*, got where"
+            ),
+        ),
         ({"on": "id"}, True, "on: a stream that overwrites replaces all rows"),
     ],
 )
