@@ -69,9 +69,9 @@ def _check_same_authority(table: str, first: str, second: str) -> None:
     if first != second:
         from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 
-        one, other = (f"{_SCHEME}://{authority}/{table.replace('$', '/')}" for authority in (first, second))
+        tables = (f"{_SCHEME}://{authority}/{table.replace('$', '/')}" for authority in (first, second))
         raise AirflowFailException(
-            f"triggering_asset_events: has events of {one} and {other}, which are two tables named "
+            f"triggering_asset_events: has events of {' and '.join(tables)}, which are two tables named "
             f"{table!r}; call new_versions once for each: new_versions({{asset: events[asset]}})"
         )
 
@@ -113,11 +113,11 @@ def merged(
     if newer is known and found["previous_version"] is None and not is_same_table:
         return found  # a smaller version that follows none: the table was created again
     if older["version"] == newer["version"]:  # a repeated event may not know what it follows
-        known_previous = [one["previous_version"] for one in (older, newer)]
-        previous = min((one for one in known_previous if one is not None), default=None)
+        known_previous = [record["previous_version"] for record in (older, newer)]
+        previous = min((version for version in known_previous if version is not None), default=None)
     elif older["previous_version"] is None or newer["previous_version"] is None:
         previous = None  # the table is new or was recreated, and its first rows are unread too
-    else:  # of a task with several writes, the newer one may begin before the other
+    else:  # of a task with several writes, the newer record may begin before the other
         previous = min(older["previous_version"], newer["previous_version"])
     record = {
         "table": newer["table"],

@@ -71,7 +71,7 @@ def with_lists(value: Any) -> Any:
         value = items_of(value)
     if type(value) in (list, tuple):
         return type(value)(with_lists(element) for element in value)
-    return {key: with_lists(one) for key, one in value.items()} if type(value) is dict else value
+    return {key: with_lists(element) for key, element in value.items()} if type(value) is dict else value
 
 
 def _declared(task: Any) -> Any:

@@ -203,14 +203,14 @@ class LanceTableVersionSensor(CheckedTemplateArgs, BaseSensorOperator):
         ends = datetime.fromisoformat(deadline) if deadline else self._deadline_from_now()
         limited = datetime.fromisoformat(limit) if limit else None if deadline else self._limit_from_now()
         if event["status"] == "timeout":
-            # As in the other modes, a last poll: a triggerer that was down until now hasn't polled.
+            # A last poll, as in the other modes: a triggerer that was down until now hasn't polled.
             result = self._poll_once(context, ends, limited, is_last=True)
             if result is None:
                 raise self._timed_out(limited, self._last_answers() or event["message"])
             return result
         if event["status"] != "success":
             raise AirflowFailException(event["message"])
-        # The event is as old as the wait for a worker, and of one table. Since then, the table may have been
+        # The event is as old as the wait for a worker, and has one table. Since then, the table may have been
         # dropped, declared again or restored, so that its version is gone or no longer meets the bounds; the
         # result has the newest version, of every table; and whether data changed is read from that version.
         return self._poll_once(context, ends, limited)
@@ -354,8 +354,10 @@ class LanceTableVersionSensor(CheckedTemplateArgs, BaseSensorOperator):
         # Until the next poke, an idle connection would occupy a thread of the metastore for nothing.
         with closing(self.hook):
             statuses, waiting = self._poll(wanted)
-            refused = [one for one in wanted if one.table not in statuses]
-            wanted = [one.seen_at(statuses[one.table]) for one in wanted if one.table in statuses]
+            refused = [awaited for awaited in wanted if awaited.table not in statuses]
+            wanted = [
+                awaited.seen_at(statuses[awaited.table]) for awaited in wanted if awaited.table in statuses
+            ]
             if not waiting or (self.wait_for == _ANY and len(waiting) < len(wanted)):
                 result = self._retryable(self._result, wanted, statuses, context)
                 if result is not None:
@@ -365,19 +367,19 @@ class LanceTableVersionSensor(CheckedTemplateArgs, BaseSensorOperator):
                         self._note_unchecked(statuses[awaited.table])
                 waiting = wanted
         for awaited in waiting:
-            self._tell(awaited, statuses[awaited.table], began)
+            self._log_wait(awaited, statuses[awaited.table], began)
         if self.deferrable and not is_last:
             self._defer(self._waits(waiting, statuses), deadline, limit)
         return None
 
-    def _tell(self, wanted: AwaitedVersion, status: TableStatus, began: datetime | None) -> None:
+    def _log_wait(self, wanted: AwaitedVersion, status: TableStatus, began: datetime | None) -> None:
         """Log what a table is waited for, once as long as nothing changes; rescheduled, once a poke."""
         table = wanted.table
         if table in self._unchecked or (status.location is None and table in self._unanswered):
-            return  # that has been logged
+            return  # `_retryable` has logged why
         text = f"{status}; waiting for {wanted.condition}"
         if status.location is None and began is not None and _is_long_ago(began):
-            # Nothing of earlier pokes is known but when the first of them was.
+            # Of earlier pokes, only the time of the first is known.
             self._last[table] = text
             self.log.warning("%s", missing_text(table))
             return
@@ -387,7 +389,7 @@ class LanceTableVersionSensor(CheckedTemplateArgs, BaseSensorOperator):
         if status.location is not None:
             self._missing_since.pop(table, None)
         elif time.monotonic() - self._missing_since.setdefault(table, time.monotonic()) >= MISSING_SECONDS:
-            self._missing_since[table] = float("inf")  # told once
+            self._missing_since[table] = float("inf")  # the warning is logged once
             self.log.warning("%s", missing_text(table))
 
     def _poll(self, wanted: Sequence[AwaitedVersion]) -> tuple[Statuses, list[AwaitedVersion]]:
@@ -418,7 +420,7 @@ class LanceTableVersionSensor(CheckedTemplateArgs, BaseSensorOperator):
         return statuses, waiting
 
     def _seen_before(self, context: Context) -> dict[TableId, TableStatus]:
-        # Airflow clears a task's own XCom when it starts: this one is from an earlier run.
+        # Airflow clears a task's own XCom when it starts: the XCom is of an earlier run.
         task = context["ti"]
         xcom = task.xcom_pull(
             task_ids=self.task_id, include_prior_dates=True, map_indexes=getattr(task, "map_index", None)
@@ -426,7 +428,7 @@ class LanceTableVersionSensor(CheckedTemplateArgs, BaseSensorOperator):
         return seen_by_earlier_run(xcom)
 
     def _made_upstream(self, context: Context) -> Commits:
-        if self._upstream is None:  # once: those tasks have ended before this one began
+        if self._upstream is None:  # once: tasks upstream ended before the sensor began
             has_dag: bool = self.has_dag()  # type: ignore[no-untyped-call]
             names = sorted(self.get_flat_relative_ids(upstream=True)) if has_dag else []
             pull = context["ti"].xcom_pull
@@ -492,7 +494,7 @@ class LanceTableVersionSensor(CheckedTemplateArgs, BaseSensorOperator):
     def _waits(self, waiting: Sequence[AwaitedVersion], statuses: Statuses) -> list[dict[str, Any]]:
         # For "all", waiting for the first table is enough: after that, the task polls all of them again.
         worth = waiting if self.wait_for == _ANY else waiting[:1]
-        return [self._wait(one, statuses[one.table]) for one in worth]
+        return [self._wait(awaited, statuses[awaited.table]) for awaited in worth]
 
     def _wait(self, awaited: AwaitedVersion, status: TableStatus) -> dict[str, Any]:
         is_unchecked = awaited.table in self._unchecked  # the version that was polled may end the wait
@@ -532,7 +534,7 @@ def _last_results(unknown: Sequence[AwaitedVersion]) -> dict[str, Any]:
 
     The next run goes on there; without them, all rows of these tables would be changes for it.
     """
-    return {str(one.table): one.last_result() for one in unknown if one.location is not None}
+    return {str(awaited.table): awaited.last_result() for awaited in unknown if awaited.location is not None}
 
 
 def _is_timeout(error: BaseException) -> bool:

@@ -212,7 +212,7 @@ def find_unread(target: ResolvedTable, name: str) -> UnreadVersions:
     latest, files, location = target.open_latest(), target.dataset.manifests, str(target.dataset.location)
     tag = None if latest is None else list_tags(latest).get(name)
     if tag is None:
-        # Before the consumer does its work, rather than when the bookmark is moved.
+        # The name is refused before the consumer does its work, rather than when the bookmark is moved.
         check_tag_name(name, "bookmark")
     if latest is None:
         return UnreadVersions(None, None, location)
@@ -244,8 +244,8 @@ def bookmarks_of(tags: Mapping[str, Any], newest: int, files: Manifests) -> list
         newest: its newest version.
         files: the files at its location.
     """
-    expired = [one for one in all_expiries(files, newest) if one.name not in tags]
-    return sorted([*valid_bookmarks(tags, newest, files), *expired], key=lambda one: one.name)
+    expired = [bookmark for bookmark in all_expiries(files, newest) if bookmark.name not in tags]
+    return sorted([*valid_bookmarks(tags, newest, files), *expired], key=lambda bookmark: bookmark.name)
 
 
 def valid_bookmarks(tags: Mapping[str, Any], newest: int, files: Manifests) -> list[Bookmark]:
@@ -395,7 +395,7 @@ def _update_expiry(files: Manifests, name: str, version: int) -> bool:
 def overdue_bookmarks(latest: LanceDataset, files: Manifests, now: datetime) -> list[Bookmark]:
     """Return the bookmarks that a clean-up at this time finds expired."""
     live = valid_bookmarks(list_tags(latest), latest.version, files)
-    return [one for one in live if one.is_overdue(now)]
+    return [bookmark for bookmark in live if bookmark.is_overdue(now)]
 
 
 def expire_bookmarks(
@@ -414,18 +414,20 @@ def expire_bookmarks(
         The expired bookmarks.
     """
     overdue = overdue_bookmarks(latest, files, now)
-    expired = overdue if dry_run else [one for one in overdue if _expire(latest, files, one, now)]
-    for one in expired:
+    expired = (
+        overdue if dry_run else [bookmark for bookmark in overdue if _expire(latest, files, bookmark, now)]
+    )
+    for bookmark in expired:
         _log.warning(
             "table %s: bookmark %r %s: it was last moved at %s, to version %d, which is %d behind, and its "
             "expires_after ended at %s; its consumer must read the whole table",
             table,
-            one.name,
+            bookmark.name,
             "would expire" if dry_run else "expired",
-            one.moved_at,
-            one.version,
-            one.behind,
-            one.expires_at,
+            bookmark.moved_at,
+            bookmark.version,
+            bookmark.behind,
+            bookmark.expires_at,
         )
     return expired
 
@@ -446,7 +448,7 @@ _RANGE_DIGITS = 32
 def fix_range(files: TableFiles, bookmark: str, execution_id: str, after: int, version: int) -> int:
     """Return up to which version an execution reads from a bookmark; its first try decides for later ones.
 
-    A later try finds what an earlier one has written, which had the rows of its range. With a range of its
+    A later try finds the commit of an earlier try, which had the rows of its range. With a range of its
     own, it would move the bookmark past versions whose rows nobody has written. So the range is recorded
     beside the data before anything is read, and the record is removed once the bookmark has moved. Of an
     execution that fails for good, it stays until a clean-up of orphans. An empty range needs no record: what
@@ -461,7 +463,7 @@ def fix_range(files: TableFiles, bookmark: str, execution_id: str, after: int, v
         after: the version that the bookmark has; 0 if it is new.
         version: the newest version, up to which a first try reads.
     """
-    # Since an earlier try moved the bookmark, this one begins where that one has ended.
+    # After an earlier try moved the bookmark, a later try begins where the earlier one ended.
     fixed = [end for _, start, end in _range_records(files, bookmark, execution_id) if start == after]
     if fixed:
         return min(fixed)
@@ -474,9 +476,9 @@ def fix_range(files: TableFiles, bookmark: str, execution_id: str, after: int, v
 def common_end(files: TableFiles, bookmark: str, execution_id: str, after: int, version: int) -> int:
     """Return the version up to which every try of an execution has read that may have written.
 
-    Of two tries that run at once, each may look for a range before the other one has recorded its own. Then
-    one of them finds what the other has written, perhaps without the rows of its own last versions. A try
-    records its range before it writes, so that whoever finds what it wrote also finds that record.
+    Of two tries that run at once, each may look for a range before the other has recorded its own. Then one
+    try finds the commit of the other, perhaps without the rows of its own last versions. A try records its
+    range before it writes, so that a try that finds its commit also finds the record.
 
     Args:
         files: the files at the table's location.
@@ -500,7 +502,7 @@ def _range_records(files: TableFiles, bookmark: str, execution_id: str) -> Itera
     digest = _range_digest(bookmark, execution_id)
     for file in files.below(_RANGES):
         name, *numbers = file.path.rpartition("/")[2].removesuffix(_RANGE_SUFFIX).split(".")
-        versions = [number for one in numbers if (number := whole_number(one)) is not None]
+        versions = [number for digits in numbers if (number := whole_number(digits)) is not None]
         if name == digest and len(versions) == len(numbers) == 2:
             yield file.path, versions[0], versions[1]
 

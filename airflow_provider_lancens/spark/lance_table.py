@@ -1622,7 +1622,7 @@ class Changes:
             if self._previous >= self.version:
                 return True
             commits = transactions_of(dataset, self._previous)
-            return all(one is not None and is_maintenance(one) for _, one in commits)
+            return all(commit is not None and is_maintenance(commit) for _, commit in commits)
 
     def read(
         self,

@@ -103,10 +103,10 @@ class CatalogResult:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {name: _plain(one) for name, one in value.items()}
+        return {name: _plain(element) for name, element in value.items()}
     if isinstance(value, str):
         return str(value)  # Airflow encodes text of no other type, such as `Location`
-    return [_plain(one) for one in value] if isinstance(value, (list, tuple)) else value
+    return [_plain(element) for element in value] if isinstance(value, (list, tuple)) else value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -343,7 +343,7 @@ class MaintenanceResult(Result):
     def as_dict(self) -> dict[str, Any]:
         """Return the result as plain JSON values."""
         left_out = {*self._hidden, "steps"}
-        values = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in left_out}
+        values = {item.name: getattr(self, item.name) for item in fields(self) if item.name not in left_out}
         return {**_plain(values), "steps": {name: step.as_dict() for name, step in self.steps.items()}}
 
 
@@ -407,7 +407,7 @@ def versions_of_steps(steps: Collection[Result]) -> tuple[int, int]:
     Others may commit before, between and after the steps: the versions of a step that committed nothing are
     others'. If no step committed, both are the newest version.
     """
-    all_versions = [(one.previous_version or 0, one.version or 0) for one in steps]
+    all_versions = [(step.previous_version or 0, step.version or 0) for step in steps]
     committed = [(previous, version) for previous, version in all_versions if previous < version]
     if not committed:
         newest = max(version for _, version in all_versions)

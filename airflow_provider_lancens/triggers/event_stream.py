@@ -157,14 +157,14 @@ async def wait_for_data_change(lance_conn_id: str, status: TableStatus, since: i
             loop = asyncio.get_running_loop()
             return await loop.run_in_executor(_check_threads(), _data_changed, hook, status, since)
         except AirflowException as error:
-            # As for a poll: there is no failed task that a user would clear, so it has to recover by itself.
+            # The stream recovers by itself, as from a failed poll: no task fails that a user would clear.
             log.error("%s; polling again in %d seconds", error, _PAUSE_AFTER_FAILURE)
             await asyncio.sleep(_PAUSE_AFTER_FAILURE)
 
 
 @cache
 def _check_threads() -> Executor:
-    # Not asyncio's own threads, which the process joins when it ends.
+    # asyncio's own threads are not used, since the process joins them when it ends.
     return DaemonThreads(_CHECKS_AT_ONCE, "lance-data-changes")
 
 

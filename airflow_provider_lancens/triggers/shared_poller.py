@@ -109,7 +109,7 @@ class Subscription:
             if isinstance(self._latest, LanceRetryableError):
                 log.warning("%s; still waiting", self._latest)
             elif isinstance(self._latest, AirflowFailException):
-                raise AirflowFailException(str(self._latest))  # a new one: many waits may get the same error
+                raise AirflowFailException(str(self._latest))  # a new error: many waits may get the same one
             elif self._latest is not None:
                 raise self._latest
 
@@ -134,9 +134,9 @@ class Subscription:
             self._waiting.set_result(None)
 
 
-def _is_same_failure(one: object, other: object) -> bool:
+def _is_same_failure(result: object, other: object) -> bool:
     """Return whether two errors differ at most in the numbers of their texts, such as durations."""
-    return isinstance(one, Exception) and without_numbers(repr(one)) == without_numbers(repr(other))
+    return isinstance(result, Exception) and without_numbers(repr(result)) == without_numbers(repr(other))
 
 
 @dataclass(eq=False)
@@ -161,13 +161,13 @@ class Poller:
         self._polled: Mapping[TableId, object] = {}
         """Result of the last poll."""
         self._identity: object = None
-        self._told: Exception | None = None
+        self._logged_failure: Exception | None = None
         self._read_at = 0.0
         self._reading = asyncio.Lock()
         self._listings: dict[TableId, asyncio.Task[None]] = {}
         self._metastore_thread = DaemonThreads(1, "lance-metastore")
         self._storage_threads = DaemonThreads(_LISTINGS_AT_ONCE, "lance-storage")
-        # In a new context: the poller must not log as the task that happened to subscribe first.
+        # The poller has a new context: it must not log as the task that happened to subscribe first.
         context = contextvars.Context()
         self._task = asyncio.get_running_loop().create_task(self._run(), context=context)
 
@@ -199,16 +199,16 @@ class Poller:
                     self._hook = await self._read_connection()
             hook = self._hook
             polled = await self._polled_by(hook)
-            # Before a refusal ends waits: the credentials may have been replaced since they were read.
+            # A refusal must not end waits whose credentials have been replaced since they were read.
             if any(map(_is_refused, polled.values())) and (newer := await self._newer(hook)) is not hook:
                 polled = await self._polled_by(newer)
             self._polled = polled
         except LanceRetryableError as error:
             polled = dict.fromkeys(self.subscriptions, error)
         failed = [error for error in polled.values() if isinstance(error, LanceRetryableError)]
-        if failed and not _is_same_failure(failed[0], self._told):
+        if failed and not _is_same_failure(failed[0], self._logged_failure):
             log.warning("%s; %d of %d tables failed, still polling", failed[0], len(failed), len(polled))
-        self._told = failed[0] if failed else None
+        self._logged_failure = failed[0] if failed else None
         await self._notify(polled)
         return len(failed) < len(polled) or not polled
 
@@ -230,7 +230,7 @@ class Poller:
         except LanceRetryableError:
             count(time.monotonic() - began, failed=len(tables))
             raise
-        failed = sum(isinstance(one, Exception) for one in polled.values())
+        failed = sum(isinstance(result, Exception) for result in polled.values())
         count(time.monotonic() - began, failed=failed)
         return polled
 
@@ -287,7 +287,7 @@ class Poller:
         self._read_at = loop.time()
         try:
             hook = await LanceHook.afor_connection(self.lance_conn_id)
-            # In a thread: it may have to fetch temporary credentials.
+            # The hook is opened in a thread: it may have to fetch temporary credentials.
             return await loop.run_in_executor(self._metastore_thread, self._opened, hook)
         except Exception as error:
             if self._hook is None:
@@ -317,7 +317,7 @@ class Poller:
     def _close(self) -> None:
         for listing in self._listings.values():
             listing.cancel()
-        # After the call in progress, and without waiting for it on the event loop.
+        # The hook is closed after the call in progress, without waiting for it on the event loop.
         if self._hook:
             self._metastore_thread.submit(self._hook.close)
         self._metastore_thread.shutdown(wait=False)

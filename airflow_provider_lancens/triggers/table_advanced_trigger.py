@@ -106,7 +106,7 @@ class LanceTableAdvancedTrigger(BaseEventTrigger):
             if status.denial:
                 continue  # whether it still exists isn't known
             if not status.version or location not in (None, status.location):
-                # What follows is another table, or this one registered again.
+                # The next versions are of another table, or of this table registered again.
                 emitted = known = ignored_to = None
             location = status.location
             if status.version and status.version != known and status.version > (ignored_to or 0):
@@ -132,7 +132,7 @@ class LanceTableAdvancedTrigger(BaseEventTrigger):
     async def _settled_stream(self) -> AsyncIterator[TableEvent]:
         async for change in TableEventStream(self.lance_conn_id, self.table, self.poll_interval).stream():
             yield change
-            await change.settle()  # the next one is requested: the event of this one has been emitted
+            await change.settle()  # the next change is requested: this one's event has been emitted
 
 
 def _event(status: TableStatus, emitted: int | None) -> TriggerEvent:

@@ -228,7 +228,7 @@ class _Steps:
     def _shuffled(self, spark: SparkSession) -> DataFrame:
         from pyspark.sql import functions as sql
 
-        tasks = self._tasks(sum(one.changed_bytes for one in self.listing.fragments), READ_BYTES)
+        tasks = self._tasks(sum(fragment.changed_bytes for fragment in self.listing.fragments), READ_BYTES)
         fragment = sql.shiftright("address", OFFSET_BITS)
         by_fragment = self._compared(spark).repartition(tasks, "is_after", fragment)
         rows = by_fragment.sortWithinPartitions("is_after", "address")

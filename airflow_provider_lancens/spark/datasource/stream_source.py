@@ -90,7 +90,7 @@ class LanceStreamReader(DataSourceStreamReader):
         batch = opened.stream.batch(StreamOffset.parse(start), StreamOffset.parse(end))
         opened.columns.add(batch.first, batch.after, batch.last, batch.changes)
         names = {version: opened.columns.names_in(version) for version in batch.versions}
-        groups = [[replace(part, names=names[part.version]) for part in one] for one in batch.groups]
+        groups = [[replace(part, names=names[part.version]) for part in group] for group in batch.groups]
         return [InputPartition((opened.reader, group)) for group in groups]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -327,7 +327,7 @@ def _grouped(steps: Iterable[tuple[_Step, Sequence[FragmentMetadata]]]) -> list[
                 room = _GROUP_BYTES
             groups[-1].setdefault(step.version, set()).update(file.path for file in fragment.files)
             room -= size
-    return [[VersionRows(one, frozenset(paths)) for one, paths in group.items()] for group in groups]
+    return [[VersionRows(version, frozenset(paths)) for version, paths in group.items()] for group in groups]
 
 
 def _uuid(dataset: LanceDataset, version: int) -> str | None:

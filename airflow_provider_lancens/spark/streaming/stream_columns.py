@@ -79,7 +79,7 @@ class VersionColumns:
             key: tuple[int, ...] = (version,)
         else:
             lower, upper = sorted((version, self._opened.version))
-            key = tuple(sorted(one for one in self._changes if lower < one <= upper))
+            key = tuple(sorted(changed_at for changed_at in self._changes if lower < changed_at <= upper))
             if not key:
                 return None
         # Versions without a change in between have the same columns.
@@ -88,14 +88,14 @@ class VersionColumns:
         return self._found[key]
 
     def _read(self, after: int, last: int) -> list[SchemaChange] | None:
-        # Of another version, since the last one may have been cleaned up.
+        # By the opened version, since the last one of the range may have been cleaned up.
         return schema_changes(self._target.open, transactions(self._opened, after, last))
 
     def _keep(self, changes: Sequence[SchemaChange] | None) -> None:
         if changes is None:
             self._changes = None
         elif self._changes is not None:
-            self._changes.update({one.version: one for one in changes})
+            self._changes.update({change.version: change for change in changes})
 
     def _matched(self, version: int) -> Mapping[str, str]:
         read = self._target.open(version)

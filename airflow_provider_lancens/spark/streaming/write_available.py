@@ -98,7 +98,7 @@ def _result(
     seconds: float,
 ) -> StreamResult:
     # An epoch that was found was committed by the try before when it stopped.
-    written = [one for one in results if one.outcome != "unchanged"]
+    written = [result for result in results if result.outcome != "unchanged"]
     with resolved_table(namespace, table) as target:
         name, location, newest = str(target.id), target.dataset.location, target.latest_version()
     return StreamResult(
@@ -109,16 +109,16 @@ def _result(
         version=written[-1].version if written else newest,
         previous_version=written[0].previous_version if written else newest,
         epochs=len(results),
-        inserted=sum(one.inserted for one in written),
-        updated=sum(one.updated for one in written),
-        deleted=sum(one.deleted for one in written),
-        files=sum(one.files for one in written),
-        bytes=sum(one.bytes for one in written),
+        inserted=sum(result.inserted for result in written),
+        updated=sum(result.updated for result in written),
+        deleted=sum(result.deleted for result in written),
+        files=sum(result.files for result in written),
+        bytes=sum(result.bytes for result in written),
         seconds=round(seconds, 3),
     )
 
 
 def _outcome(written: list[WriteResult]) -> Outcome:
-    if any(one.is_done for one in written):
+    if any(result.is_done for result in written):
         return "done"
     return "found" if written else "unchanged"
