@@ -185,8 +185,9 @@ def test_an_invalid_stream_to_read_is_refused(options: dict[str, str], message: 
             {"where": "a = 1"},
             False,
             (
-                "options: expected table, on, schema_mode, query_id, max_rows_per_file, data_storage_version, "
-                "stable_row_ids, vector_columns, blob_columns and namespace.*, got where"
+                "options: expected table, on, schema_mode, query_id, max_rows_per_file, "
+                "data_storage_version, stable_row_ids, "
+                "vector_columns, blob_columns and namespace.*, got where"
             ),
         ),
         ({"on": "id"}, True, "on: a stream that overwrites replaces all rows"),
