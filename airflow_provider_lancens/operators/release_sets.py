@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from airflow_provider_lancens.spark.lance_catalog import TableRef
-    from airflow_provider_lancens.spark.lance_table import Table
 
 DEFAULT_KEEP = 2
 
@@ -129,6 +128,7 @@ class LanceFindReleaseOperator(LanceOperator):
             LanceRetryableError: the metastore or the storage is unavailable.
         """
         from airflow_provider_lancens.operators._spark.pinned_inputs import PinnedTable
+        from airflow_provider_lancens.spark.release_sets import result_of
 
         ref: TableRef
         if isinstance(self.release_set, Mapping):
@@ -139,7 +139,7 @@ class LanceFindReleaseOperator(LanceOperator):
             opened = lake.table(ref).at()
             own = {"table": opened.name, "version": opened.version, "location": opened.location}
             released = lake.release_set(own).tables()
-        members = {name: _result_of(table) for name, table in released.items()}
+        members = {name: result_of(table) for name, table in released.items()}
         if both := sorted(own.keys() & members.keys()):
             raise AirflowFailException(
                 f"release_set {own['table']}: it has a table named {both[0]!r}, whose version can't be told "
@@ -149,11 +149,6 @@ class LanceFindReleaseOperator(LanceOperator):
         versions = {name: result["version"] for name, result in members.items()}
         self.log.info("Release set %s: version %d has %s", own["table"], own["version"], versions)
         return {**own, **members}
-
-
-def _result_of(table: Table) -> dict[str, Any]:
-    place = {} if table._location is None else {"location": table._location}
-    return {"table": table.name, "version": table.version, **place}
 
 
 def _members(tables: Any) -> list[dict[str, Any]]:

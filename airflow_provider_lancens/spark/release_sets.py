@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 
@@ -485,6 +485,12 @@ def _is_older(
         f"tables: version {now} of table {table} is older than {before}, which release {release} of "
         f"{target.id} has; nothing was released. Pass allow_older=True to go back"
     )
+
+
+def result_of(table: Table) -> dict[str, Any]:
+    """Return a table of a release as an XCom, with its location if the release has it."""
+    place = {} if table._location is None else {"location": table._location}
+    return {"table": table.name, "version": table.version, **place}
 
 
 class ReleaseSet:
