@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from airflow_provider_lancens.hooks.airflow_errors import AirflowFailException
 from airflow_provider_lancens.identifiers import FIRST_STAGED, InvalidIdentifierError, NamespaceId, TableId
-from airflow_provider_lancens.spark.options import VERSION_AUTHORITIES, not_a_flag
+from airflow_provider_lancens.spark.options import VERSION_AUTHORITIES, not_a_choice, not_a_flag
 
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperator, Context
@@ -251,7 +251,7 @@ def check_choice(argument: str, value: _Choice, allowed: tuple[str, ...]) -> _Ch
         ValueError: it is not. Raised while a DAG is parsed, so that it shows as an import error.
     """
     if value not in allowed:
-        raise ValueError(f"{argument}: expected one of {', '.join(allowed)}, got {value!r}")
+        raise ValueError(not_a_choice(argument, value, allowed))
     return value
 
 

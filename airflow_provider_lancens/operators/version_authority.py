@@ -16,6 +16,7 @@ from airflow_provider_lancens.hooks.template_args import (
 from airflow_provider_lancens.links import LanceGlueTableLink, LancePageLink
 from airflow_provider_lancens.operators.lance_operator import LanceOperator, table_result
 from airflow_provider_lancens.operators.versions import needed_version
+from airflow_provider_lancens.spark.options import not_a_choice
 from airflow_provider_lancens.spark.results import Result, elapsed
 
 if TYPE_CHECKING:
@@ -56,9 +57,7 @@ class LanceConvertTableOperator(LanceOperator):
         """
         table, authority = parse_table(self.table), self.version_authority
         if authority not in AUTHORITIES:
-            raise AirflowFailException(
-                f"version_authority: expected one of {', '.join(AUTHORITIES)}, got {self.version_authority!r}"
-            )
+            raise AirflowFailException(not_a_choice("version_authority", authority, AUTHORITIES))
         with self.opened(context) as lake:
             converted = lake.table(table).set_version_authority(authority)  # type: ignore[arg-type]  # checked there
         self.log.info(

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, Self, get_args
 
-from airflow_provider_lancens.spark.options import is_whole_number
+from airflow_provider_lancens.spark.options import is_whole_number, not_a_choice
 
 Format = Literal["parquet", "arrow", "csv", "json"]
 FORMATS: tuple[str, ...] = get_args(Format)
@@ -55,7 +55,7 @@ class FileSource:
         self._check_kinds()
         self._check_values()
         if self.format not in FORMATS:
-            raise ValueError(f"format: expected one of {', '.join(FORMATS)}, got {self.format!r}")
+            raise ValueError(not_a_choice("format", self.format, FORMATS))
         if not self.paths or not all(isinstance(path, str) and path.strip() for path in self.paths):
             raise ValueError(f"paths: expected at least one path, and no blank path, got {self.paths!r}")
         if self.columns is not None and not (

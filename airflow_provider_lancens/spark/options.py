@@ -49,7 +49,12 @@ def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
         InvalidInputError: (13) it isn't; the message names the argument, the choices and the value.
     """
     if value not in choices:
-        _refuse(f"{name}: expected one of {', '.join(choices)}, got {value!r}")
+        _refuse(not_a_choice(name, value, choices))
+
+
+def not_a_choice(name: str, value: object, choices: Sequence[str]) -> str:
+    """Return the message for a value that is none of the allowed ones."""
+    return f"{name}: expected one of {', '.join(choices)}, got {value!r}"
 
 
 def not_a_flag(name: str, value: object) -> str:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, fields
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, get_args
 
-from airflow_provider_lancens.spark.options import check_positive
+from airflow_provider_lancens.spark.options import check_positive, not_a_choice
 
 DEFAULT_AGE = timedelta(days=14)
 """Lance's default."""
@@ -113,7 +113,7 @@ class IndexSpec:
             raise TypeError(f"options: expected a mapping, got {self.options!r}")
         kind = self.index_type.upper() if isinstance(self.index_type, str) else self.index_type
         if kind not in INDEX_TYPES:
-            raise ValueError(f"index_type: expected one of {', '.join(INDEX_TYPES)}, got {kind!r}")
+            raise ValueError(not_a_choice("index_type", kind, INDEX_TYPES))
         object.__setattr__(self, "index_type", kind)
         object.__setattr__(self, "name", self.name or f"{self.column}_idx")
         self._check_options()
