@@ -69,12 +69,12 @@ def check_names(hook: LanceHook, table: TableId) -> Iterator[Finding]:
     except SQLAlchemyError:
         return  # already reported by the check of the triggerer
     if len(named) > 1:
-        told = ", ".join(f"{name!r} in {', '.join(dags)}" for name, dags in sorted(named.items()))
+        names = ", ".join(f"{name!r} in {', '.join(dags)}" for name, dags in sorted(named.items()))
         yield Finding(
             "warning",
             f"table {table}",
-            f"its asset {uri} has several names: {told}. Airflow knows it by one of them: tasks with another "
-            "one as outlet or inlet fail, and DAGs that are scheduled on another one don't start",
+            f"its asset {uri} has several names: {names}. Airflow knows it by one of them: tasks with "
+            "another one as outlet or inlet fail, and DAGs that are scheduled on another one don't start",
             f"Give it one name in one DAG, and refer to it in the others by Asset.ref(uri={uri!r}).",
         )
 

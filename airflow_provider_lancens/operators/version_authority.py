@@ -171,6 +171,6 @@ class LanceCheckTableOperator(LanceOperator):
         """
         with self.opened(context) as lake:
             result = lake.table(parse_table(self.table)).check(if_inconsistent=self.if_inconsistent)
-        tell = self.log.info if result.verdict == "consistent" else self.log.warning
-        tell("%s (adopted: %s)", result.reason, result.is_done)
+        log = self.log.info if result.verdict == "consistent" else self.log.warning
+        log("%s (adopted: %s)", result.reason, result.is_done)
         return result.as_dict()

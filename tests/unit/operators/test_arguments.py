@@ -1,5 +1,6 @@
 """Invalid arguments of operators fail when the DAG is parsed."""
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -16,6 +17,7 @@ from airflow_provider_lancens.operators.release_sets import (
     LanceReleaseOperator,
 )
 from airflow_provider_lancens.operators.restore_table import LanceRestoreOperator
+from airflow_provider_lancens.operators.stream import LanceStreamOperator
 from airflow_provider_lancens.operators.tables import (
     LanceDeclareTableOperator,
     LanceDeregisterTableOperator,
@@ -128,3 +130,16 @@ def test_a_staged_version_is_refused_where_a_version_is_expected(
 def test_an_invalid_expiry_of_a_tag_is_refused(value: Any) -> None:
     with pytest.raises(ValueError, match="expires_after: expected a timedelta of at least a millisecond"):
         LanceTagOperator(task_id="task", table="a$b", version=1, tag="t", expires_after=value)
+
+
+@pytest.mark.parametrize("tables", ["a$b", 1])
+def test_the_tables_of_a_release_are_a_list_or_a_mapping(tables: Any) -> None:
+    message = f"tables: expected a list of XComs .*, or a mapping .*, got {re.escape(repr(tables))}"
+    with pytest.raises(AirflowFailException, match=message):
+        LanceReleaseOperator(task_id="task", release_set="a$r", tables=tables).execute({})
+
+
+def test_the_source_of_a_stream_is_a_function() -> None:
+    source: Any = "orders"
+    with pytest.raises(TypeError, match="source: expected a function, got a value of type str"):
+        LanceStreamOperator(task_id="task", table="a$b", source=source, checkpoint="/c")
