@@ -97,9 +97,8 @@ def execute(answer: proto.ExecutePlanResponse) -> None:
 
 def first_versions(page: str) -> list[Version]:
     """Return the versions from which on a server can't run code, as documented."""
-    [row] = [line for line in page.splitlines() if line.startswith("| answers of a Spark Connect server")]
-    [listed] = re.findall(r"Use PySpark ([\d., ]+ or [\d.]+\d)", row)
-    return [Version(one) for one in re.findall(r"[\d.]+\d", listed)]
+    [listed] = re.findall(r"use PySpark ([\d., ]+ or [\d.]+\d)", page)
+    return [Version(version) for version in re.findall(r"[\d.]+\d", listed)]
 
 
 def test_a_server_runs_no_code_with_the_versions_of_pyspark_that_are_documented(
@@ -108,7 +107,7 @@ def test_a_server_runs_no_code_with_the_versions_of_pyspark_that_are_documented(
     monkeypatch.chdir(tmp_path)
     installed = Version(pyspark.__version__)
     first = first_versions(PAGE.read_text())
-    same_minor = [one for one in first if one.release[:2] == installed.release[:2]]
+    same_minor = [version for version in first if version.release[:2] == installed.release[:2]]
     is_documented = installed >= (same_minor or [max(first)])[0]
 
     ran: list[str] = []
