@@ -10,10 +10,11 @@ from airflow_provider_lancens.namespace.storage.object_store import is_detached
 from airflow_provider_lancens.spark.changes.changed_rows import LABELS
 from airflow_provider_lancens.spark.options import is_whole_number
 from airflow_provider_lancens.spark.table.column_history import are_similar, described_fields
+from airflow_provider_lancens.spark.table.history import may_replace_all_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from lance import LanceDataset, Transaction
+    from lance import LanceDataset
 
     from airflow_provider_lancens.conditions import Condition
     from airflow_provider_lancens.spark.table.column_history import Commits, MatchedColumns
@@ -95,7 +96,7 @@ def check_same_kinds(
         if name in others - match.names.keys() - match.unknown
         and not are_similar(earlier.field(name).type, schema.field(name).type)
     ]
-    if replaced and any(commit is None or _replaces_all(commit) for _, commit in commits):
+    if replaced and any(may_replace_all_rows(commit) for _, commit in commits):
         types = ", ".join(
             f"{name!r} was {earlier.field(name).type}, and is {schema.field(name).type}" for name in replaced
         )
@@ -105,10 +106,6 @@ def check_same_kinds(
             "type: leave the column out with columns=[...] of Changes.read, or read the whole table with "
             "if_unavailable='read_all'"
         )
-
-
-def _replaces_all(commit: Transaction) -> bool:
-    return type(commit.operation).__name__ in ("Overwrite", "Restore")
 
 
 def check_filter_at(

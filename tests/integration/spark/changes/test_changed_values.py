@@ -67,6 +67,19 @@ def test_an_overwrite_by_a_column_of_another_type_has_deleted_the_days_of_the_fo
 
 
 @on("stored")
+def test_a_column_that_was_dropped_and_added_again_with_another_type_has_no_earlier_values(
+    table: Maintained,
+) -> None:
+    table.write(frame(table, (1, "2026-11-01"), (2, "2026-11-02")))
+    table.by_path.drop_columns(["day"])
+    table.by_path.update({"id": "9"}, where="id = 2")
+    table.write(table.spark.sql("SELECT 3 AS id, 7 AS day"), schema_mode="merge")
+
+    newest = table.by_path.version
+    assert changed_values(table.spec, table.id, "day", after_version=1, version=newest) == ["7"]
+
+
+@on("stored")
 def test_a_column_that_is_no_partition_is_refused(table: Maintained) -> None:
     table.write(table.spark.range(1001))
     with pytest.raises(InvalidInputError, match="column 'id' has more than 1000 values"):
