@@ -9,15 +9,14 @@ from airflow_provider_lancens import spec_errors
 from airflow_provider_lancens.namespace.storage.object_store import is_detached
 from airflow_provider_lancens.spark.changes.changed_rows import LABELS
 from airflow_provider_lancens.spark.options import is_whole_number
-from airflow_provider_lancens.spark.table.column_history import are_similar, described_fields
-from airflow_provider_lancens.spark.table.history import may_replace_all_rows
+from airflow_provider_lancens.spark.table.column_history import described_fields
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from lance import LanceDataset
 
     from airflow_provider_lancens.conditions import Condition
-    from airflow_provider_lancens.spark.table.column_history import Commits, MatchedColumns
+    from airflow_provider_lancens.spark.table.column_history import MatchedColumns
     from airflow_provider_lancens.spark.table.resolved_table import ResolvedTable
 
 
@@ -68,13 +67,9 @@ def check_labels(target: ResolvedTable, schema: pa.Schema) -> None:
 
 
 def check_same_kinds(
-    target: ResolvedTable,
-    before: LanceDataset,
-    schema: pa.Schema,
-    match: MatchedColumns,
-    commits: Commits,
+    target: ResolvedTable, before: LanceDataset, schema: pa.Schema, match: MatchedColumns
 ) -> None:
-    """Check that no overwrite or restore has given a column another kind of type, such as numbers after text.
+    """Check that no overwrite has given a column another kind of type, such as numbers after text.
 
     Its earlier values would be null in the rows that were removed, as if the column had been added.
 
@@ -83,27 +78,19 @@ def check_same_kinds(
         before: the version with the earlier values.
         schema: the columns that are read.
         match: these columns in that version.
-        commits: the commits since.
 
     Raises:
         InvalidInputError: (13) one has.
     """
-    earlier = before.schema
-    others = {*earlier.names} - {*match.names.values()}
-    replaced = [
-        name
-        for name in schema.names
-        if name in others - match.names.keys() - match.unknown
-        and not are_similar(earlier.field(name).type, schema.field(name).type)
-    ]
-    if replaced and any(may_replace_all_rows(commit) for _, commit in commits):
+    earlier, unmatched = before.schema, match.replaced - match.names.keys() - match.unknown
+    if replaced := [name for name in schema.names if name in unmatched and name in earlier.names]:
         types = ", ".join(
             f"{name!r} was {earlier.field(name).type}, and is {schema.field(name).type}" for name in replaced
         )
         raise spec_errors.InvalidInputError(
-            f"table {target.id}: columns: an overwrite or a restore after version {before.version} has given "
-            f"a column another kind of type: {types}. The earlier values can't be read as values of that "
-            "type: leave the column out with columns=[...] of Changes.read, or read the whole table with "
+            f"table {target.id}: columns: an overwrite after version {before.version} has given a column "
+            f"another kind of type: {types}. The earlier values can't be read as values of that type: leave "
+            "the column out with columns=[...] of Changes.read, or read the whole table with "
             "if_unavailable='read_all'"
         )
 

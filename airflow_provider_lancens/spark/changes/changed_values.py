@@ -18,7 +18,7 @@ from airflow_provider_lancens.spark.changes.changed_rows import (
     changed_fragments,
 )
 from airflow_provider_lancens.spark.table.column_history import MatchedColumns, match_columns
-from airflow_provider_lancens.spark.table.history import may_replace_all_rows, transactions_of
+from airflow_provider_lancens.spark.table.history import transactions_of
 from airflow_provider_lancens.spark.table.opened_version import projected_columns
 from airflow_provider_lancens.spark.table.resolved_table import NamespaceSpec, ResolvedTable, resolved_table
 
@@ -98,7 +98,7 @@ class _Changed:
             return
         commits = list(transactions_of(self.after, before.version))
         match = match_columns(before, self.after, commits)
-        columns = self._at(before, match, by_name=any(may_replace_all_rows(commit) for _, commit in commits))
+        columns = self._at(before, match)
         # A row changed also if another of its columns did.
         names = {name: match.names.get(name) for name in self.after.schema.names}
         for changed in changed_fragments(ComparedVersions(before, self.after, names), commits):
@@ -112,20 +112,14 @@ class _Changed:
     def _own(self) -> ColumnsAt:
         return ColumnsAt.of(self.table, self.after.version, self.schema)
 
-    def _at(self, before: LanceDataset, match: MatchedColumns, *, by_name: bool) -> ColumnsAt:
-        """Return the column in an older version with its type there, whose text earlier events had.
-
-        Args:
-            before: the older version.
-            match: the column there.
-            by_name: whether a column of this name there is the column, although it has another kind of type.
-        """
+    def _at(self, before: LanceDataset, match: MatchedColumns) -> ColumnsAt:
+        """Return the column in an older version with its type there, whose text earlier events had."""
         import pyarrow as pa
 
         own = ColumnsAt.of(self.table, before.version, self.schema, match)
         [name] = self.schema.names
         # An overwrite by a column of another kind has removed the rows of this one, too.
-        former = own.names.get(name, name if by_name else None)
+        former = own.names.get(name, name if name in match.replaced else None)
         if former not in before.schema.names or pa.types.is_nested(before.schema.field(former).type):
             return own
         return ColumnsAt.of(self.table, before.version, pa.schema([before.schema.field(former)]))

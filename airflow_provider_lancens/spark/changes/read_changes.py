@@ -166,7 +166,7 @@ class _Read:
             return self._appended(before.version)
         commits = list(transactions_of(self.newest, before.version))
         match = match_columns(before, self.newest, commits)
-        check_same_kinds(self.target, before, self.schema, match, commits)
+        check_same_kinds(self.target, before, self.schema, match)
         filtered = () if self.filter is None else self.filter.columns
         names = {name: match.names.get(name) for name in (*self.schema.names, *filtered)}
         fragments = changed_fragments(ComparedVersions(before, self.newest, names), commits)

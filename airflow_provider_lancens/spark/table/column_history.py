@@ -78,6 +78,8 @@ class MatchedColumns(NamedTuple):
     """The name in the other version of each column that both have."""
     unknown: frozenset[str] = frozenset()
     """The columns that the other version may have, but a version in between was cleaned up."""
+    replaced: frozenset[str] = frozenset()
+    """The columns that an overwrite in between may have replaced by a column of another kind of type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +142,30 @@ def match_columns(read: LanceDataset, wanted: LanceDataset, commits: Commits | N
     if commits is None:
         commits = transactions_of(newer, older.version)
     changes = schema_changes(partial(at_version, newer), commits)
-    history = column_history(older, older.version, VersionSchema.of(older), changes)
-    return match_in(history, read, wanted)
+    columns = VersionSchema.of(older)
+    matched = match_in(column_history(older, older.version, columns, changes), read, wanted)
+    return matched._replace(replaced=_replaced_columns(columns, changes, VersionSchema.of(newer)))
+
+
+def _replaced_columns(
+    before: VersionSchema, changes: Sequence[SchemaChange] | None, newest: VersionSchema
+) -> frozenset[str]:
+    if changes is None:
+        return _names_of_other_kinds(before, newest)
+    replaced: frozenset[str] = frozenset()
+    for change in changes:
+        if change.is_overwrite:
+            replaced |= _names_of_other_kinds(before, change.columns)
+        before = change.columns
+    return replaced
+
+
+def _names_of_other_kinds(before: VersionSchema, after: VersionSchema) -> frozenset[str]:
+    return frozenset(
+        name
+        for name in before.ids.keys() & after.ids.keys()
+        if not are_similar(before.schema.field(name).type, after.schema.field(name).type)
+    )
 
 
 def match_in(history: ColumnHistory | None, read: LanceDataset, wanted: LanceDataset) -> MatchedColumns:

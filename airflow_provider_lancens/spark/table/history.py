@@ -103,11 +103,6 @@ def restored_version(transaction: Transaction) -> int | None:
     return int(operation.version) if isinstance(operation, LanceOperation.Restore) else None
 
 
-def may_replace_all_rows(transaction: Transaction | None) -> bool:
-    """Return whether a transaction is an overwrite or a restore, or isn't known since it was cleaned up."""
-    return transaction is None or type(transaction.operation).__name__ in ("Overwrite", "Restore")
-
-
 def was_restored(dataset: LanceDataset, after: int, newest: int) -> bool:
     """Return whether a version above `after`, up to `newest`, is a restore of an older one.
 
