@@ -43,12 +43,10 @@ class AwaitedVersion:
         """
         if self.upstream and status.version:
             here = [made for made in self.upstream if made.location in (None, status.location)]
-            if status.version < _newest(here) or not here:
-                condition = VersionCondition(other_than=self.previous, at_location=self.location)
-                return replace(self, condition=condition, upstream=()).seen_at(status)
-            if len(here) < len(self.upstream):
-                condition = VersionCondition(min_version=_newest(here))
-                return replace(self, condition=condition, upstream=here).seen_at(status)
+            made = here if status.version >= _newest(here) else ()
+            if len(made) < len(self.upstream):
+                condition = _unbounded(self.previous, self.location, made)
+                return replace(self, condition=condition, upstream=made).seen_at(status)
         if self.location in (None, status.location) or status.location is None:
             return self
         if status.version < (self.previous or 0):  # which says that it was created again
@@ -118,19 +116,23 @@ def read_wanted(
     earlier = seen_before() if unbounded else {}
     made = made_upstream() if any(table in earlier for table in unbounded) else {}
     return [
-        _unbounded(table, earlier.get(table), made.get(table, ()))
+        _awaited(table, earlier.get(table), made.get(table, ()))
         if table in unbounded
         else AwaitedVersion(table, VersionCondition(after[table], least[table]), after[table])
         for table in tables
     ]
 
 
-def _unbounded(table: TableId, earlier: TableStatus | None, made: Sequence[TableStatus]) -> AwaitedVersion:
+def _awaited(table: TableId, earlier: TableStatus | None, made: Sequence[TableStatus]) -> AwaitedVersion:
     previous, location = (None, None) if earlier is None else (earlier.version, earlier.location)
-    condition = VersionCondition(other_than=previous, at_location=location)
+    return AwaitedVersion(table, _unbounded(previous, location, made), previous, made, location)
+
+
+def _unbounded(previous: int | None, location: str | None, made: Sequence[TableStatus]) -> VersionCondition:
+    """Return the condition without a bound: a commit of a task upstream, or another version than before."""
     if made:
-        condition = VersionCondition(min_version=_newest(made))
-    return AwaitedVersion(table, condition, previous, made, location)
+        return VersionCondition(min_version=_newest(made))
+    return VersionCondition(other_than=previous, at_location=location)
 
 
 def _newest(made: Sequence[TableStatus]) -> int:

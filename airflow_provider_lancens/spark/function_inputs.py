@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import astuple, dataclass, field
+from dataclasses import asdict, astuple, dataclass, field
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from airflow_provider_lancens import spec_errors
@@ -42,9 +42,7 @@ class FunctionInput:
 
     def as_result(self) -> dict[str, Any]:
         """Return it as a result that `LanceCatalog.table` opens."""
-        opened = {"table": self.table, "version": self.version}
-        since = {} if self.previous_version is None else {"previous_version": self.previous_version}
-        return {**opened, **since, **({} if self.location is None else {"location": self.location})}
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,14 +86,7 @@ class FunctionInputs:
 
     def identity(self, reading: Reading) -> dict[str, tuple[Any, ...]]:
         """Return what decides the rows that a reading reads, for a fingerprint."""
-        return {
-            name: (
-                *(table.table, table.version),
-                *([table.previous_version] if name in reading else []),
-                *([] if table.location is None else [table.location]),
-            )
-            for name, table in self.tables.items()
-        }
+        return {name: _identity(table, reads_changes=name in reading) for name, table in self.tables.items()}
 
     def call(
         self,
@@ -117,6 +108,12 @@ class FunctionInputs:
         tables = {name: lake.table(table.as_result()) for name, table in self.tables.items()}
         returned = function(spark, **tables, **kwargs)
         return returned, frozenset(reads.changed)
+
+
+def _identity(table: FunctionInput, *, reads_changes: bool) -> tuple[Any, ...]:
+    since = (table.previous_version,) if reads_changes else ()
+    place = () if table.location is None else (table.location,)
+    return (table.table, table.version, *since, *place)
 
 
 class _Reads(Execution):

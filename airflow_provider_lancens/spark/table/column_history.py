@@ -144,14 +144,12 @@ def match_columns(read: LanceDataset, wanted: LanceDataset, commits: Commits | N
     changes = schema_changes(partial(at_version, newer), commits)
     columns = VersionSchema.of(older)
     matched = match_in(column_history(older, older.version, columns, changes), read, wanted)
-    return matched._replace(replaced=_replaced_columns(columns, changes, VersionSchema.of(newer)))
-
-
-def _replaced_columns(
-    before: VersionSchema, changes: Sequence[SchemaChange] | None, newest: VersionSchema
-) -> frozenset[str]:
     if changes is None:
-        return _names_of_other_kinds(before, newest)
+        return matched._replace(replaced=_names_of_other_kinds(columns, VersionSchema.of(newer)))
+    return matched._replace(replaced=_replaced_columns(columns, changes))
+
+
+def _replaced_columns(before: VersionSchema, changes: Sequence[SchemaChange]) -> frozenset[str]:
     replaced: frozenset[str] = frozenset()
     for change in changes:
         if change.is_overwrite:
